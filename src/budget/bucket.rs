@@ -1,0 +1,333 @@
+//! A bucket: all limits of one scope, what is under way, and what pauses it.
+//!
+//! A call draws from several buckets and takes from all of them or from none.
+//! They are locked in the order of their scopes, which is the same for every
+//! call; nothing waits while a lock is held.
+
+use std::num::NonZeroU32;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::limit::Limit;
+use super::meter::{Meter, SavedMeter, Surroundings};
+use super::pause::{Hold, Pause, Role, Setback};
+use super::rulebook::Tier;
+use super::scope::Scope;
+use crate::clock::Moment;
+
+/// A bucket's name inside the process; what is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BucketId(pub u64);
+
+/// Why a bucket says: not now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Our own budget holds the call back.
+    BudgetEmpty,
+    /// As many calls as allowed are under way.
+    Concurrency,
+    /// The target said: not now.
+    Paused,
+    /// It could not be reached and rests.
+    Unreachable,
+    /// An operator said so.
+    Held,
+}
+
+impl Cause {
+    /// The name used in decisions, records and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BudgetEmpty => "budget_empty",
+            Self::Concurrency => "concurrency",
+            Self::Paused => "paused",
+            Self::Unreachable => "unreachable",
+            Self::Held => "held",
+        }
+    }
+}
+
+/// What a bucket lacks for a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lack {
+    /// Why.
+    pub cause: Cause,
+    /// The earliest instant known now; none when nobody can say.
+    pub ready: Option<Moment>,
+    /// The limit, where one is the cause.
+    pub limit: Option<Limit>,
+}
+
+/// A bucket.
+#[derive(Debug)]
+pub struct Bucket {
+    id: BucketId,
+    scope: Scope,
+    state: Mutex<State>,
+}
+
+/// What a bucket holds; only ever seen under its lock.
+#[derive(Debug)]
+pub(super) struct State {
+    meters: Vec<Meter>,
+    concurrency: Option<NonZeroU32>,
+    margin: Duration,
+    under_way: u64,
+    in_flight: u32,
+    pause: Option<Pause>,
+    hold: Option<Hold>,
+    /// The place in line told to the latest deferral.
+    line: Moment,
+    /// How long calls take, smoothed: the estimate when concurrency is short.
+    typical: Duration,
+    used: Moment,
+    reached: bool,
+}
+
+/// A bucket as the store keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedBucket {
+    /// What was spent of each limit.
+    pub meters: Vec<SavedMeter>,
+    /// True when a call has ever been answered.
+    pub reached: bool,
+}
+
+/// What keeps a bucket closed, as the store keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedStops {
+    /// The pause in force.
+    pub pause: Option<Pause>,
+    /// The hold in force.
+    pub hold: Option<Hold>,
+}
+
+/// The most by which a place in line lies after the earliest instant.
+const LONGEST_LINE: Duration = Duration::from_mins(5);
+
+impl Bucket {
+    /// A bucket of `tier` that goes on from what was kept of it.
+    #[must_use]
+    pub fn resumed(id: BucketId, tier: &Tier, saved: &SavedBucket, stops: SavedStops, now: Moment, utc_offset: i64) -> Self {
+        let mut state = State {
+            meters: Vec::new(),
+            concurrency: None,
+            margin: Duration::ZERO,
+            under_way: 0,
+            in_flight: 0,
+            pause: stops.pause,
+            hold: stops.hold,
+            line: Moment::ZERO,
+            typical: Duration::from_secs(1),
+            used: now,
+            reached: saved.reached,
+        };
+        state.fit(tier, &saved.meters, now, utc_offset);
+        Self { id, scope: tier.scope.clone(), state: Mutex::new(state) }
+    }
+
+    /// Its name in this process.
+    #[must_use]
+    pub fn id(&self) -> BucketId {
+        self.id
+    }
+
+    /// Whose budget it holds.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes on another tier's limits; what was spent stays spent.
+    pub fn refit(&self, tier: &Tier, now: Moment, utc_offset: i64) {
+        let mut state = self.lock();
+        let saved: Vec<SavedMeter> = state.meters.iter().map(Meter::saved).collect();
+        state.fit(tier, &saved, now, utc_offset);
+    }
+}
+
+impl State {
+    fn fit(&mut self, tier: &Tier, saved: &[SavedMeter], now: Moment, utc_offset: i64) {
+        self.margin = tier.arrival_margin;
+        self.concurrency = tier.concurrency;
+        let around = self.around(now, utc_offset);
+        let meter = |limit: &Limit| {
+            let same = saved.iter().find(|saved| saved.identity == limit.identity());
+            same.map_or_else(
+                || Meter::joining(*limit, saved, &around),
+                |same| Meter::resumed(*limit, same, &around),
+            )
+        };
+        self.meters = tier.limits.iter().map(meter).collect();
+    }
+
+    pub(super) fn around(&self, now: Moment, utc_offset: i64) -> Surroundings {
+        Surroundings { now, under_way: self.under_way, margin: self.margin, utc_offset }
+    }
+
+    pub(super) fn meters(&self) -> &[Meter] {
+        &self.meters
+    }
+
+    pub(super) fn can_ever(&self, cost: NonZeroU32) -> bool {
+        self.meters.iter().all(|meter| meter.can_hold(cost))
+    }
+
+    /// What is lacking for a call of `cost` at `now`; the hardest stop first.
+    pub(super) fn lack(&self, cost: NonZeroU32, now: Moment, utc_offset: i64) -> Option<Lack> {
+        if let Some(hold) = &self.hold
+            && hold.until.is_none_or(|until| now < until)
+        {
+            return Some(Lack { cause: Cause::Held, ready: hold.until, limit: None });
+        }
+        let around = self.around(now, utc_offset);
+        let budget = self.meters.iter().map(|meter| (meter.ready(cost, &around), *meter.limit()));
+        let budget = budget.max_by_key(|(ready, _)| *ready).filter(|(ready, _)| *ready > now);
+        let budget_ready = budget.map_or(now, |(ready, _)| ready);
+        if let Some(pause) = &self.pause
+            && (now < pause.until || pause.probing)
+        {
+            let end = if pause.probing { now.after(self.typical) } else { pause.until };
+            let cause = match pause.because {
+                super::pause::Because::Throttled => Cause::Paused,
+                super::pause::Because::Unreachable => Cause::Unreachable,
+            };
+            return Some(Lack { cause, ready: Some(end.max(budget_ready)), limit: None });
+        }
+        if let Some((ready, limit)) = budget {
+            return Some(Lack { cause: Cause::BudgetEmpty, ready: Some(ready), limit: Some(limit) });
+        }
+        let full = self.concurrency.is_some_and(|most| self.in_flight >= most.get());
+        full.then(|| Lack { cause: Cause::Concurrency, ready: Some(now.after(self.typical)), limit: None })
+    }
+
+    /// Takes `cost` for one call.
+    pub(super) fn grant(&mut self, cost: NonZeroU32, now: Moment) -> Role {
+        self.under_way = self.under_way.saturating_add(u64::from(cost.get()));
+        self.in_flight = self.in_flight.saturating_add(1);
+        self.used = now;
+        self.hold = None;
+        match &mut self.pause {
+            Some(pause) => {
+                pause.probing = true;
+                Role::Probe
+            }
+            None => Role::Ordinary,
+        }
+    }
+
+    /// The place in line of a deferral that may go at `ready`: later for each
+    /// one still outstanding, by the time a token takes to come back.
+    pub(super) fn queue_up(&mut self, ready: Moment) -> Moment {
+        let place = self.line.max(ready).min(ready.after(LONGEST_LINE));
+        let interval = self.meters.iter().map(|meter| match meter.limit() {
+            Limit::Quota { .. } => 0,
+            limit => limit.interval(),
+        });
+        self.line = place.after(Duration::from_nanos(interval.max().unwrap_or(0)));
+        place
+    }
+
+    pub(super) fn depart(&mut self, cost: NonZeroU32, departed: Moment, utc_offset: i64) {
+        self.under_way = self.under_way.saturating_sub(u64::from(cost.get()));
+        let around = self.around(departed, utc_offset);
+        for meter in &mut self.meters {
+            meter.depart(u64::from(cost.get()), departed, &around);
+        }
+    }
+
+    /// Gives back what never left.
+    pub(super) fn refund(&mut self, cost: NonZeroU32) {
+        self.under_way = self.under_way.saturating_sub(u64::from(cost.get()));
+    }
+
+    /// A call is no longer under way.
+    pub(super) fn end(&mut self, lasted: Option<Duration>, now: Moment) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.used = now;
+        if let Some(lasted) = lasted {
+            self.typical = (self.typical * 7 + lasted.min(Duration::from_mins(10))) / 8;
+        }
+    }
+
+    /// A probe ended without a word on whether the pause is over.
+    pub(super) fn free_probe(&mut self) {
+        if let Some(pause) = &mut self.pause {
+            pause.probing = false;
+        }
+    }
+
+    pub(super) fn set_back(&mut self, setback: &Setback, role: Role, now: Moment, jitter: f64) -> Pause {
+        let pause = Pause::after(self.pause.as_ref(), setback, role, now, jitter);
+        self.pause = Some(pause.clone());
+        pause
+    }
+
+    /// The probe was answered: the pause is over, and the bucket empty, so
+    /// that what waited comes back one by one.
+    pub(super) fn resume(&mut self) -> Option<Pause> {
+        self.pause.take()
+    }
+
+    pub(super) fn drain(&mut self, now: Moment) {
+        for meter in &mut self.meters {
+            meter.drain(now);
+        }
+    }
+
+    pub(super) fn reach(&mut self) {
+        self.reached = true;
+    }
+
+    pub(super) fn was_reached(&self) -> bool {
+        self.reached
+    }
+
+    pub(super) fn pause(&self) -> Option<&Pause> {
+        self.pause.as_ref()
+    }
+
+    pub(super) fn hold(&self) -> Option<&Hold> {
+        self.hold.as_ref()
+    }
+
+    pub(super) fn set_hold(&mut self, hold: Option<Hold>) -> Option<Hold> {
+        std::mem::replace(&mut self.hold, hold)
+    }
+
+    pub(super) fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    pub(super) fn concurrency(&self) -> Option<NonZeroU32> {
+        self.concurrency
+    }
+
+    pub(super) fn saved(&self) -> SavedBucket {
+        SavedBucket { meters: self.meters.iter().map(Meter::saved).collect(), reached: self.reached }
+    }
+
+    pub(super) fn stops(&self) -> SavedStops {
+        SavedStops { pause: self.pause.clone(), hold: self.hold.clone() }
+    }
+
+    /// True when a new bucket in its place would answer the same: nothing
+    /// spent, nothing under way, nothing that stops it, and unused for `idle`.
+    pub(super) fn is_idle(&self, now: Moment, idle: Duration, utc_offset: i64) -> bool {
+        let around = self.around(now, utc_offset);
+        self.under_way == 0
+            && self.in_flight == 0
+            && self.pause.is_none()
+            && self.hold.is_none()
+            && now.since(self.used) >= idle
+            && self.meters.iter().all(|meter| meter.is_full(&around))
+    }
+}

@@ -1,0 +1,255 @@
+//! One limit and what has been spent of it.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::gcra::{Nonconforming, conforms};
+use super::limit::{Identity, Limit, Reset};
+use super::tally::{Calendar, Tally};
+use crate::clock::{Moment, nanos};
+
+/// What a meter needs to know of its surroundings to answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings {
+    /// Now.
+    pub now: Moment,
+    /// Tokens granted whose requests have not left: a debt that does not decay.
+    pub under_way: u64,
+    /// By how much delays on the way may differ.
+    pub margin: Duration,
+    /// Nanoseconds from decision time to UTC.
+    pub utc_offset: i64,
+}
+
+/// A limit with its state.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    limit: Limit,
+    spent: Spent,
+}
+
+/// The state of a limit, as it is kept over restarts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Spent {
+    /// The theoretical arrival time, and the interval it was reckoned in.
+    Paced {
+        /// Nanoseconds a token takes to come back.
+        interval: u64,
+        /// When the bucket will be full again.
+        tat: Moment,
+    },
+    /// A count.
+    Counted(Tally),
+}
+
+/// A meter as the store keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedMeter {
+    /// Which limit of its scope.
+    pub identity: Identity,
+    /// What was spent.
+    pub spent: Spent,
+}
+
+impl Meter {
+    /// A meter of `limit` with nothing spent.
+    #[must_use]
+    pub fn full(limit: Limit) -> Self {
+        let spent = match limit {
+            Limit::Quota { .. } => Spent::Counted(Tally::default()),
+            _ => Spent::Paced { interval: limit.interval(), tat: Moment::ZERO },
+        };
+        Self { limit, spent }
+    }
+
+    /// A meter of `limit` that goes on from what was spent under the same
+    /// limit with other numbers: so many tokens spent stay so many.
+    #[must_use]
+    pub fn resumed(limit: Limit, saved: &SavedMeter, around: &Surroundings) -> Self {
+        let mut meter = Self::full(limit);
+        match (&mut meter.spent, &saved.spent) {
+            (Spent::Paced { interval, tat }, Spent::Paced { interval: old, tat: old_tat }) => {
+                *tat = rescaled(*old_tat, *old, *interval, around.now);
+            }
+            (Spent::Counted(tally), Spent::Counted(old)) => tally.clone_from(old),
+            _ => {}
+        }
+        meter.clamp(around);
+        meter
+    }
+
+    /// A meter of a limit that is new to its scope: as many tokens are spent
+    /// as the fullest of its neighbours has spent, since those calls were
+    /// made and the target has seen them.
+    #[must_use]
+    pub fn joining(limit: Limit, neighbours: &[SavedMeter], around: &Surroundings) -> Self {
+        let mut meter = Self::full(limit);
+        if let Spent::Paced { interval, tat } = &mut meter.spent {
+            let rescaled = neighbours.iter().filter_map(|saved| match saved.spent {
+                Spent::Paced { interval: old, tat } => Some(rescaled(tat, old, *interval, around.now)),
+                Spent::Counted(_) => None,
+            });
+            *tat = rescaled.max().unwrap_or(Moment::ZERO);
+        }
+        meter.clamp(around);
+        meter
+    }
+
+    /// No state may lie further ahead than an empty bucket.
+    fn clamp(&mut self, around: &Surroundings) {
+        let calendar = self.calendar(around);
+        let burst = u64::from(self.limit.burst().get());
+        match &mut self.spent {
+            Spent::Paced { interval, tat } => {
+                let empty = around.now.as_nanos().saturating_add(interval.saturating_mul(burst));
+                *tat = (*tat).min(Moment::from_nanos(empty));
+            }
+            Spent::Counted(tally) => tally.clamp(around.now, &calendar),
+        }
+    }
+
+    /// The limit.
+    #[must_use]
+    pub fn limit(&self) -> &Limit {
+        &self.limit
+    }
+
+    /// The meter as the store keeps it.
+    #[must_use]
+    pub fn saved(&self) -> SavedMeter {
+        SavedMeter { identity: self.limit.identity(), spent: self.spent.clone() }
+    }
+
+    fn calendar(&self, around: &Surroundings) -> Calendar {
+        let reset = match self.limit {
+            Limit::Quota { reset, .. } => reset,
+            _ => Reset::Rolling,
+        };
+        Calendar {
+            period: self.limit.identity().period,
+            reset,
+            utc_offset: around.utc_offset,
+            margin: nanos(around.margin),
+        }
+    }
+
+    /// Could `cost` ever be granted?
+    #[must_use]
+    pub fn can_hold(&self, cost: NonZeroU32) -> bool {
+        cost <= self.limit.burst()
+    }
+
+    /// The earliest instant known now at which `cost` will be granted; `now`
+    /// itself when it would be granted at once. Exact while nothing is under
+    /// way; else as if everything under way left now.
+    #[must_use]
+    pub fn ready(&self, cost: NonZeroU32, around: &Surroundings) -> Moment {
+        let now = around.now;
+        match &self.spent {
+            Spent::Paced { interval, tat } => {
+                // The target's own bucket refills by what arrives, and an
+                // arrival may be late by the margin: decide as of that much ago.
+                let offered = owed(*tat, now, *interval, around.under_way);
+                match conforms(offered, *interval, self.limit.burst(), cost, now.before(around.margin)) {
+                    Ok(()) => now,
+                    Err(Nonconforming::Until(ready)) => ready.after(around.margin).max(now),
+                    Err(Nonconforming::Never) => Moment::MAX,
+                }
+            }
+            Spent::Counted(tally) => {
+                let calendar = self.calendar(around);
+                let free = u64::from(self.limit.burst().get())
+                    .saturating_sub(around.under_way)
+                    .checked_sub(u64::from(cost.get()));
+                match free {
+                    Some(free) => tally.falls_to(free, now, &calendar),
+                    // All of it is under way: no instant is known before some of it has left.
+                    None => tally.falls_to(0, now, &calendar).max(now.after(Duration::from_secs(1))),
+                }
+            }
+        }
+    }
+
+    /// How many single calls would be granted one after the other at once.
+    #[must_use]
+    pub fn left(&self, around: &Surroundings) -> u64 {
+        if self.ready(NonZeroU32::MIN, around) > around.now {
+            return 0;
+        }
+        let burst = u64::from(self.limit.burst().get());
+        match &self.spent {
+            Spent::Paced { interval, tat } => {
+                // From the first grant on the debt is counted from now.
+                let base = (*tat).max(around.now).as_nanos();
+                let tolerance = interval.saturating_mul(burst.saturating_sub(1));
+                let reach = around.now.before(around.margin).as_nanos().saturating_add(tolerance);
+                let room = reach.saturating_sub(base) / (*interval).max(1);
+                room.saturating_add(1).saturating_sub(around.under_way).clamp(1, burst)
+            }
+            Spent::Counted(tally) => {
+                let used = tally.used(around.now, &self.calendar(around));
+                burst.saturating_sub(used).saturating_sub(around.under_way)
+            }
+        }
+    }
+
+    /// When nothing of it will be spent any more, if nothing is taken.
+    #[must_use]
+    pub fn full_at(&self, around: &Surroundings) -> Moment {
+        match &self.spent {
+            Spent::Paced { interval, tat } => {
+                owed(*tat, around.now, *interval, around.under_way).after(around.margin).max(around.now)
+            }
+            Spent::Counted(tally) => tally.falls_to(0, around.now, &self.calendar(around)),
+        }
+    }
+
+    /// `cost` tokens left for the target at `departed`.
+    pub fn depart(&mut self, cost: u64, departed: Moment, around: &Surroundings) {
+        let calendar = self.calendar(around);
+        match &mut self.spent {
+            Spent::Paced { interval, tat } => {
+                let base = (*tat).max(departed).as_nanos();
+                *tat = Moment::from_nanos(base.saturating_add(interval.saturating_mul(cost)));
+            }
+            Spent::Counted(tally) => tally.add(cost, departed, &calendar),
+        }
+    }
+
+    /// Empties a paced bucket: from now on one token each interval.
+    pub fn drain(&mut self, now: Moment) {
+        if let Spent::Paced { interval, tat } = &mut self.spent {
+            let burst = u64::from(self.limit.burst().get());
+            let empty = now.as_nanos().saturating_add(interval.saturating_mul(burst));
+            *tat = (*tat).max(Moment::from_nanos(empty));
+        }
+    }
+
+    /// True when a new meter would answer the same for ever.
+    #[must_use]
+    pub fn is_full(&self, around: &Surroundings) -> bool {
+        match &self.spent {
+            Spent::Paced { tat, .. } => tat.after(around.margin) <= around.now,
+            Spent::Counted(tally) => tally.is_idle(around.now, &self.calendar(around)),
+        }
+    }
+}
+
+/// The TAT offered to a decision: what is under way is owed in full, from now.
+fn owed(tat: Moment, now: Moment, interval: u64, under_way: u64) -> Moment {
+    if under_way == 0 {
+        return tat;
+    }
+    let debt = interval.saturating_mul(under_way);
+    Moment::from_nanos(tat.max(now).as_nanos().saturating_add(debt))
+}
+
+/// The same number of tokens spent, in another interval; rounded up.
+fn rescaled(tat: Moment, old: u64, new: u64, now: Moment) -> Moment {
+    let ahead = u128::from(tat.as_nanos().saturating_sub(now.as_nanos()));
+    let ahead = (ahead * u128::from(new)).div_ceil(u128::from(old.max(1)));
+    let ahead = u64::try_from(ahead).unwrap_or(u64::MAX);
+    if ahead == 0 { tat } else { Moment::from_nanos(now.as_nanos().saturating_add(ahead)) }
+}

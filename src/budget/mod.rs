@@ -1,0 +1,36 @@
+//! What a target tolerates, and what is left of it.
+//!
+//! A call draws from several [`Bucket`]s - pool, group, host, class - and
+//! takes from all or from none ([`take`]). From the grant until its request
+//! has left, a token is *debt that does not decay*: the target's own bucket
+//! cannot refill for a request that has not arrived. Each decision is taken as
+//! of `arrival_margin` ago, so that requests whose delays on the way differ by
+//! no more than that never find the target's bucket empty, in any order.
+//!
+//! Nothing here sleeps, retries or knows a network: `now` is always given.
+
+mod bucket;
+mod deferral;
+mod envelope;
+mod gcra;
+mod limit;
+mod local;
+mod meter;
+mod pause;
+mod rulebook;
+mod scope;
+mod tally;
+
+pub(crate) use bucket::{Bucket, SavedBucket, SavedStops};
+pub use bucket::{BucketId, Cause};
+pub use deferral::{Deferral, Never, Refusal, rfc3339};
+pub use envelope::{Envelope, Layer, Revision};
+pub use limit::{Frequency, Identity, Kind, Limit, LimitError, Reset, Unit};
+pub(crate) use local::{MOST_TIERS, Shortage, Taking, peek, shortage, take};
+pub use local::{Level, LimitLevel, Line};
+pub use pause::{Because, Hold, Pause, Role, Setback, backoff};
+pub use rulebook::{
+    ClassTerms, Conduct, Defaults, HostPattern, PatternError, PauseScope, PoolRule, Provenance, RuleError, Rulebook,
+    Sharing, TargetRule, Terms, Tier,
+};
+pub use scope::{Scope, ScopeError};

@@ -1,0 +1,61 @@
+//! The spaces of the store. One tree, because sled applies a batch atomically
+//! per tree only; a byte in front of each key says whose it is.
+
+/// Who owns a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Space {
+    /// Single values: the clock's anchor, sequence numbers.
+    Meta = b'm',
+    /// What was spent, by scope.
+    Bucket = b'b',
+    /// Pauses and holds, by scope.
+    Stop = b'p',
+    /// Envelopes, by revision.
+    Envelope = b'r',
+    /// Calls under way and events not packed yet, by sequence number.
+    Open = b'o',
+    /// Packed events, by time.
+    Segment = b's',
+    /// Strings that segments name, by number.
+    Name = b'd',
+    /// Jobs, by number.
+    Job = b'j',
+    /// Tasks that are not complete, by job and number.
+    Task = b't',
+    /// What a job knows of an id, by job and hash.
+    TaskId = b'n',
+    /// Results, by job and place in the list.
+    Result = b'k',
+}
+
+/// A key of a space.
+#[must_use]
+pub fn key(space: Space, rest: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(1 + rest.len());
+    key.push(space as u8);
+    key.extend_from_slice(rest);
+    key
+}
+
+/// A key that sorts by number.
+#[must_use]
+pub fn numbered(number: u64) -> [u8; 8] {
+    number.to_be_bytes()
+}
+
+/// A key that sorts by one number and then by another.
+#[must_use]
+pub fn paired(first: u64, second: u64) -> [u8; 16] {
+    let mut key = [0; 16];
+    let (front, back) = key.split_at_mut(8);
+    front.copy_from_slice(&first.to_be_bytes());
+    back.copy_from_slice(&second.to_be_bytes());
+    key
+}
+
+/// The last number of a key written by [`numbered`] or [`paired`].
+#[must_use]
+pub fn last_number(key: &[u8]) -> u64 {
+    key.last_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+}

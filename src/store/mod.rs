@@ -1,0 +1,281 @@
+//! The embedded store: one folder, one sled tree, one writer.
+//!
+//! What is written together is durable together ([`Changes`]); what is
+//! acknowledged ([`Durable`]) survives kill -9 and loss of power. A folder
+//! belongs to one process at a time, is marked with the version of its format,
+//! and is never created over somebody else's files.
+
+mod keys;
+mod value;
+mod writer;
+
+use std::fs::{File, TryLockError};
+use std::io::Write as _;
+use std::ops::{Bound, RangeBounds};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use keys::{Space, last_number, numbered, paired};
+pub use value::{ValueError, decode, encode};
+pub use writer::{Changes, Durable, Fault};
+
+use crate::clock::{Anchor, Clock, Moment, SystemClock};
+
+/// The version of the folder's layout that this build reads and writes.
+const FORMAT: &str = "1";
+const MARKER: &str = "tidegate-store";
+const LOCK: &str = "lock";
+const DATABASE: &str = "db";
+const CACHE_BYTES: u64 = 128 << 20;
+
+/// Why a store cannot be opened or read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Files of somebody else.
+    #[error("{} is not a tidegate store: it holds other files; name an empty or a new folder with --store", .0.display())]
+    NotAStore(PathBuf),
+    /// There is none.
+    #[error("there is no store at {}: `tidegate run` makes one; name another with --store", .0.display())]
+    Missing(PathBuf),
+    /// Another layout.
+    #[error("{} has store format {found}; this build reads format {FORMAT}: use the version of tidegate that wrote it, or another --store", folder.display())]
+    OtherFormat {
+        /// Where.
+        folder: PathBuf,
+        /// What its marker says.
+        found: String,
+    },
+    /// Another process holds it.
+    #[error("the store {} is in use by another process; stop that one first, or name another folder with --store", .0.display())]
+    InUse(PathBuf),
+    /// The operating system said no.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What it said.
+        error: std::io::Error,
+    },
+    /// sled said no.
+    #[error("the database in {} cannot be read ({error}); keep the folder as it is, and start with another --store or a copy from a backup", folder.display())]
+    Database {
+        /// Where.
+        folder: PathBuf,
+        /// What it said.
+        error: String,
+    },
+    /// A value is damaged, or of another version.
+    #[error("the record in {} holds a value that cannot be read: {error}", folder.display())]
+    Value {
+        /// Where.
+        folder: PathBuf,
+        /// What is wrong with it.
+        error: ValueError,
+    },
+}
+
+/// What to do where there is no store yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfMissing {
+    /// Make one.
+    Create,
+    /// Say so.
+    Fail,
+}
+
+/// An open store.
+#[derive(Debug)]
+pub struct Store {
+    writer: writer::Writer,
+    db: sled::Db,
+    folder: PathBuf,
+    clock: Arc<SystemClock>,
+    // Released last, when everything is on disk.
+    _lock: File,
+}
+
+impl Store {
+    /// Opens the store in `folder`. Below `min_free` bytes of free disk
+    /// nothing new is granted.
+    ///
+    /// # Errors
+    /// When it cannot be opened; nothing in it has been changed then.
+    pub fn open(folder: &Path, if_missing: IfMissing, min_free: u64) -> Result<Self, StoreError> {
+        prepare(folder, if_missing)?;
+        let lock = lock(folder)?;
+        let config = sled::Config::new()
+            .path(folder.join(DATABASE))
+            .cache_capacity(CACHE_BYTES)
+            .flush_every_ms(None);
+        let database = |error: String| StoreError::Database { folder: folder.to_owned(), error };
+        // sled panics on some kinds of damage; to the caller that is one more failed open.
+        let db = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open()))
+            .map_err(|_| database("it is damaged".into()))?
+            .map_err(|error| database(error.to_string()))?;
+        let clock = Arc::new(SystemClock::resumed(saved_clock(&db)));
+        let io = |error| StoreError::Io { path: folder.to_owned(), error };
+        let writer = writer::Writer::start(db.clone(), folder, min_free).map_err(io)?;
+        let store = Self { writer, db, folder: folder.to_owned(), clock, _lock: lock };
+        let mut changes = Changes::default();
+        changes.put(Space::Meta, ANCHOR, store.clock.anchor());
+        // First in line, so it is durable before anything that leans on it.
+        store.write(changes).detach();
+        Ok(store)
+    }
+
+    /// The clock that goes on from what this store has seen.
+    #[must_use]
+    pub fn clock(&self) -> Arc<SystemClock> {
+        self.clock.clone()
+    }
+
+    /// The store's folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Hands changes to the writer. What is handed over first is durable first.
+    pub fn write(&self, mut changes: Changes) -> Durable {
+        changes.put(Space::Meta, LATEST, &self.clock.now());
+        self.writer.write(changes)
+    }
+
+    /// Whether new calls may be granted.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn health(&self) -> Result<(), Fault> {
+        self.writer.health()
+    }
+
+    /// One value.
+    ///
+    /// # Errors
+    /// When the database or the value is damaged.
+    pub fn get<T: DeserializeOwned>(&self, space: Space, rest: &[u8]) -> Result<Option<T>, StoreError> {
+        let found = self.db.get(keys::key(space, rest)).map_err(|error| self.database(&error))?;
+        found.map(|bytes| decode(&bytes).map_err(|error| self.value(error))).transpose()
+    }
+
+    /// Values of a space in the order of their keys, which come without the
+    /// space. Ends at the first damage: sled would repeat it for ever.
+    pub fn scan<T: DeserializeOwned>(
+        &self,
+        space: Space,
+        range: impl RangeBounds<Vec<u8>>,
+    ) -> impl Iterator<Item = Result<(Vec<u8>, T), StoreError>> {
+        self.scan_bytes(space, range).map(|entry| {
+            let (key, bytes) = entry?;
+            decode(&bytes).map(|value| (key, value)).map_err(|error| self.value(error))
+        })
+    }
+
+    /// As [`Store::scan`], values as they stand.
+    pub fn scan_bytes(
+        &self,
+        space: Space,
+        range: impl RangeBounds<Vec<u8>>,
+    ) -> impl Iterator<Item = Result<(Vec<u8>, sled::IVec), StoreError>> {
+        let start = match range.start_bound() {
+            Bound::Included(rest) => Bound::Included(keys::key(space, rest)),
+            Bound::Excluded(rest) => Bound::Excluded(keys::key(space, rest)),
+            Bound::Unbounded => Bound::Included(vec![space as u8]),
+        };
+        let end = match range.end_bound() {
+            Bound::Included(rest) => Bound::Included(keys::key(space, rest)),
+            Bound::Excluded(rest) => Bound::Excluded(keys::key(space, rest)),
+            Bound::Unbounded => Bound::Excluded(vec![space as u8 + 1]),
+        };
+        let entries = self.db.range((start, end)).map(|entry| {
+            let (key, value) = entry.map_err(|error| self.database(&error))?;
+            Ok((key.get(1..).unwrap_or_default().to_vec(), value))
+        });
+        entries.scan(false, |failed, entry| {
+            let entry = (!*failed).then_some(entry)?;
+            *failed = entry.is_err();
+            Some(entry)
+        })
+    }
+
+    /// The greatest key of a space, without the space.
+    ///
+    /// # Errors
+    /// When the database is damaged.
+    pub fn last_key(&self, space: Space) -> Result<Option<Vec<u8>>, StoreError> {
+        let last = self.db.range(vec![space as u8]..vec![space as u8 + 1]).next_back().transpose();
+        let last = last.map_err(|error| self.database(&error))?;
+        Ok(last.and_then(|(key, _)| key.get(1..).map(<[u8]>::to_vec)))
+    }
+
+    /// Writes what has been handed over and lets the folder go.
+    pub fn close(&self) {
+        self.writer.close();
+    }
+
+    fn database(&self, error: &sled::Error) -> StoreError {
+        StoreError::Database { folder: self.folder.clone(), error: error.to_string() }
+    }
+
+    fn value(&self, error: ValueError) -> StoreError {
+        StoreError::Value { folder: self.folder.clone(), error }
+    }
+}
+
+const ANCHOR: &[u8] = b"anchor";
+const LATEST: &[u8] = b"latest";
+
+fn saved_clock(db: &sled::Db) -> Option<(Anchor, Moment)> {
+    let read = |name: &[u8]| db.get(keys::key(Space::Meta, name)).ok().flatten();
+    let anchor = decode(&read(ANCHOR)?).ok()?;
+    let latest = read(LATEST).and_then(|bytes| decode(&bytes).ok()).unwrap_or(Moment::ZERO);
+    Some((anchor, latest))
+}
+
+/// Makes sure that the folder is a store of this format.
+fn prepare(folder: &Path, if_missing: IfMissing) -> Result<(), StoreError> {
+    let marker = folder.join(MARKER);
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |error| StoreError::Io { path, error }
+    };
+    match std::fs::read_to_string(&marker) {
+        Ok(text) => {
+            let found = text.trim().strip_prefix("format ").unwrap_or("unknown").to_owned();
+            return if found == FORMAT { Ok(()) } else { Err(StoreError::OtherFormat { folder: folder.to_owned(), found }) };
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(io(&marker)(error)),
+    }
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries.filter_map(Result::ok).filter(|entry| entry.file_name() != LOCK).count(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+        Err(error) => return Err(io(folder)(error)),
+    };
+    if entries > 0 {
+        return Err(StoreError::NotAStore(folder.to_owned()));
+    }
+    if if_missing == IfMissing::Fail {
+        return Err(StoreError::Missing(folder.to_owned()));
+    }
+    std::fs::create_dir_all(folder).map_err(io(folder))?;
+    let mut file = File::create(&marker).map_err(io(&marker))?;
+    file.write_all(format!("format {FORMAT}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(io(&marker))
+}
+
+fn lock(folder: &Path) -> Result<File, StoreError> {
+    let path = folder.join(LOCK);
+    let io = |error| StoreError::Io { path: path.clone(), error };
+    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(io)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::InUse(folder.to_owned())),
+        Err(TryLockError::Error(error)) => Err(io(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

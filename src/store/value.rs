@@ -1,0 +1,39 @@
+//! Values carry a version in front, so that a later build can still read them.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The version of every value this build writes.
+const VERSION: u8 = 1;
+
+/// Why a value cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ValueError {
+    /// Written by another version.
+    #[error("written by another version (value format {0}, this build reads {VERSION})")]
+    Version(u8),
+    /// Not what was written.
+    #[error("damaged")]
+    Damaged,
+}
+
+/// A value as bytes.
+///
+/// # Errors
+/// Never for the plain types the store holds; a type that cannot be written
+/// is reported as damaged.
+pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, ValueError> {
+    postcard::to_extend(value, vec![VERSION]).map_err(|_| ValueError::Damaged)
+}
+
+/// Bytes as a value.
+///
+/// # Errors
+/// When they are of another version, or no value.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ValueError> {
+    match bytes.split_first() {
+        Some((&VERSION, rest)) => postcard::from_bytes(rest).map_err(|_| ValueError::Damaged),
+        Some((&version, _)) => Err(ValueError::Version(version)),
+        None => Err(ValueError::Damaged),
+    }
+}
