@@ -15,19 +15,11 @@ pub struct Step {
     /// Which agent asked.
     pub agent: Arc<str>,
     /// Which of its runs.
-    #[serde(default, skip_serializing_if = "is_empty")]
     pub trajectory: Arc<str>,
     /// Which step of that run.
-    #[serde(default, skip_serializing_if = "is_empty")]
     pub step: Arc<str>,
     /// What it was after.
-    #[serde(default, skip_serializing_if = "is_empty")]
     pub goal: Arc<str>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
-fn is_empty(text: &Arc<str>) -> bool {
-    text.is_empty()
 }
 
 impl Step {

@@ -72,7 +72,7 @@ pub struct Bucket {
 
 /// What a bucket holds; only ever seen under its lock.
 #[derive(Debug)]
-pub(super) struct State {
+pub(crate) struct State {
     meters: Vec<Meter>,
     concurrency: Option<NonZeroU32>,
     margin: Duration,
@@ -142,7 +142,7 @@ impl Bucket {
         &self.scope
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -169,20 +169,20 @@ impl State {
         self.meters = tier.limits.iter().map(meter).collect();
     }
 
-    pub(super) fn around(&self, now: Moment, utc_offset: i64) -> Surroundings {
+    pub(crate) fn around(&self, now: Moment, utc_offset: i64) -> Surroundings {
         Surroundings { now, under_way: self.under_way, margin: self.margin, utc_offset }
     }
 
-    pub(super) fn meters(&self) -> &[Meter] {
+    pub(crate) fn meters(&self) -> &[Meter] {
         &self.meters
     }
 
-    pub(super) fn can_ever(&self, cost: NonZeroU32) -> bool {
+    pub(crate) fn can_ever(&self, cost: NonZeroU32) -> bool {
         self.meters.iter().all(|meter| meter.can_hold(cost))
     }
 
     /// What is lacking for a call of `cost` at `now`; the hardest stop first.
-    pub(super) fn lack(&self, cost: NonZeroU32, now: Moment, utc_offset: i64) -> Option<Lack> {
+    pub(crate) fn lack(&self, cost: NonZeroU32, now: Moment, utc_offset: i64) -> Option<Lack> {
         if let Some(hold) = &self.hold
             && hold.until.is_none_or(|until| now < until)
         {
@@ -210,7 +210,7 @@ impl State {
     }
 
     /// Takes `cost` for one call.
-    pub(super) fn grant(&mut self, cost: NonZeroU32, now: Moment) -> Role {
+    pub(crate) fn grant(&mut self, cost: NonZeroU32, now: Moment) -> Role {
         self.under_way = self.under_way.saturating_add(u64::from(cost.get()));
         self.in_flight = self.in_flight.saturating_add(1);
         self.used = now;
@@ -226,7 +226,7 @@ impl State {
 
     /// The place in line of a deferral that may go at `ready`: later for each
     /// one still outstanding, by the time a token takes to come back.
-    pub(super) fn queue_up(&mut self, ready: Moment) -> Moment {
+    pub(crate) fn queue_up(&mut self, ready: Moment) -> Moment {
         let place = self.line.max(ready).min(ready.after(LONGEST_LINE));
         let interval = self.meters.iter().map(|meter| match meter.limit() {
             Limit::Quota { .. } => 0,
@@ -236,7 +236,7 @@ impl State {
         place
     }
 
-    pub(super) fn depart(&mut self, cost: NonZeroU32, departed: Moment, utc_offset: i64) {
+    pub(crate) fn depart(&mut self, cost: NonZeroU32, departed: Moment, utc_offset: i64) {
         self.under_way = self.under_way.saturating_sub(u64::from(cost.get()));
         let around = self.around(departed, utc_offset);
         for meter in &mut self.meters {
@@ -244,13 +244,23 @@ impl State {
         }
     }
 
+    /// A call that was under way when its gate died counts as sent now; but
+    /// never more is spent than a whole bucket.
+    pub(crate) fn recover(&mut self, cost: u32, now: Moment, utc_offset: i64) {
+        let around = self.around(now, utc_offset);
+        for meter in &mut self.meters {
+            meter.depart(u64::from(cost), now, &around);
+            meter.clamp(&around);
+        }
+    }
+
     /// Gives back what never left.
-    pub(super) fn refund(&mut self, cost: NonZeroU32) {
+    pub(crate) fn refund(&mut self, cost: NonZeroU32) {
         self.under_way = self.under_way.saturating_sub(u64::from(cost.get()));
     }
 
     /// A call is no longer under way.
-    pub(super) fn end(&mut self, lasted: Option<Duration>, now: Moment) {
+    pub(crate) fn end(&mut self, lasted: Option<Duration>, now: Moment) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.used = now;
         if let Some(lasted) = lasted {
@@ -259,13 +269,13 @@ impl State {
     }
 
     /// A probe ended without a word on whether the pause is over.
-    pub(super) fn free_probe(&mut self) {
+    pub(crate) fn free_probe(&mut self) {
         if let Some(pause) = &mut self.pause {
             pause.probing = false;
         }
     }
 
-    pub(super) fn set_back(&mut self, setback: &Setback, role: Role, now: Moment, jitter: f64) -> Pause {
+    pub(crate) fn set_back(&mut self, setback: &Setback, role: Role, now: Moment, jitter: f64) -> Pause {
         let pause = Pause::after(self.pause.as_ref(), setback, role, now, jitter);
         self.pause = Some(pause.clone());
         pause
@@ -273,55 +283,55 @@ impl State {
 
     /// The probe was answered: the pause is over, and the bucket empty, so
     /// that what waited comes back one by one.
-    pub(super) fn resume(&mut self) -> Option<Pause> {
+    pub(crate) fn resume(&mut self) -> Option<Pause> {
         self.pause.take()
     }
 
-    pub(super) fn drain(&mut self, now: Moment) {
+    pub(crate) fn drain(&mut self, now: Moment) {
         for meter in &mut self.meters {
             meter.drain(now);
         }
     }
 
-    pub(super) fn reach(&mut self) {
+    pub(crate) fn reach(&mut self) {
         self.reached = true;
     }
 
-    pub(super) fn was_reached(&self) -> bool {
+    pub(crate) fn was_reached(&self) -> bool {
         self.reached
     }
 
-    pub(super) fn pause(&self) -> Option<&Pause> {
+    pub(crate) fn pause(&self) -> Option<&Pause> {
         self.pause.as_ref()
     }
 
-    pub(super) fn hold(&self) -> Option<&Hold> {
+    pub(crate) fn hold(&self) -> Option<&Hold> {
         self.hold.as_ref()
     }
 
-    pub(super) fn set_hold(&mut self, hold: Option<Hold>) -> Option<Hold> {
+    pub(crate) fn set_hold(&mut self, hold: Option<Hold>) -> Option<Hold> {
         std::mem::replace(&mut self.hold, hold)
     }
 
-    pub(super) fn in_flight(&self) -> u32 {
+    pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    pub(super) fn concurrency(&self) -> Option<NonZeroU32> {
+    pub(crate) fn concurrency(&self) -> Option<NonZeroU32> {
         self.concurrency
     }
 
-    pub(super) fn saved(&self) -> SavedBucket {
+    pub(crate) fn saved(&self) -> SavedBucket {
         SavedBucket { meters: self.meters.iter().map(Meter::saved).collect(), reached: self.reached }
     }
 
-    pub(super) fn stops(&self) -> SavedStops {
+    pub(crate) fn stops(&self) -> SavedStops {
         SavedStops { pause: self.pause.clone(), hold: self.hold.clone() }
     }
 
     /// True when a new bucket in its place would answer the same: nothing
     /// spent, nothing under way, nothing that stops it, and unused for `idle`.
-    pub(super) fn is_idle(&self, now: Moment, idle: Duration, utc_offset: i64) -> bool {
+    pub(crate) fn is_idle(&self, now: Moment, idle: Duration, utc_offset: i64) -> bool {
         let around = self.around(now, utc_offset);
         self.under_way == 0
             && self.in_flight == 0

