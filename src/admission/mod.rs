@@ -119,7 +119,7 @@ pub struct Admission {
     lanes: DashMap<TargetKey, Arc<Lane>>,
     buckets: DashMap<Scope, Arc<Bucket>>,
     next_bucket: AtomicU64,
-    watchers: Mutex<Vec<mpsc::UnboundedSender<BucketId>>>,
+    watchers: Mutex<Vec<mpsc::UnboundedSender<News>>>,
     chance: RandomState,
     draws: AtomicU64,
 }
@@ -380,15 +380,15 @@ impl Admission {
     /// Tells the caller whenever a bucket may have become ready earlier than
     /// it said: a call ended, a pause or a hold is over, rules changed.
     #[must_use]
-    pub fn watch(&self) -> mpsc::UnboundedReceiver<BucketId> {
+    pub fn watch(&self) -> mpsc::UnboundedReceiver<News> {
         let (sender, receiver) = mpsc::unbounded_channel();
         self.watchers.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
         receiver
     }
 
-    fn changed(&self, bucket: BucketId) {
+    fn tell(&self, news: News) {
         let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
-        watchers.retain(|watcher| watcher.send(bucket).is_ok());
+        watchers.retain(|watcher| watcher.send(news).is_ok());
     }
 
     /// Puts a change of what stops a bucket on record, with the new state.
@@ -403,17 +403,26 @@ impl Admission {
             }
         });
         noted.detach();
-        self.changed(bucket.id());
+        self.tell(News::Changed(bucket.id()));
     }
 
     /// A number from 0 to 1: so that what waited together does not return
     /// together. Nothing depends on its quality.
-    fn jitter(&self) -> f64 {
+    pub(crate) fn jitter(&self) -> f64 {
         let mut hasher = self.chance.build_hasher();
         hasher.write_u64(self.draws.fetch_add(1, Ordering::Relaxed));
         let draw = u32::try_from(hasher.finish() >> 32).unwrap_or(u32::MAX);
         f64::from(draw) / f64::from(u32::MAX)
     }
+}
+
+/// Why a bucket is worth another look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// A call that drew from it has ended.
+    CallEnded(BucketId),
+    /// Anything may be different: a refund, other rules, a pause or a hold.
+    Changed(BucketId),
 }
 
 /// How long a call would have to wait.

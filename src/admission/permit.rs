@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Admission, Lane, Resolved};
+use super::{Admission, Lane, News, Resolved};
 use crate::audit::{Call, Event, Intent, Settlement};
 use crate::budget::{Because, MOST_TIERS, Pause, Role, Setback};
 use crate::clock::Moment;
@@ -224,7 +224,7 @@ impl Open {
                 let event = Event::Paused { scope: bucket.scope().clone(), pause, at: now };
                 self.admission.note_stops(bucket, event);
             }
-            self.admission.changed(bucket.id());
+            self.admission.tell(News::Changed(bucket.id()));
         }
     }
 
@@ -240,6 +240,7 @@ impl Open {
         } else {
             self.departure.mark();
         }
+        let news = if end == End::Abandoned { News::Changed } else { News::CallEnded };
         let departed = self.departure.at();
         let lasted = departed.map(|departed| now.since(departed));
         for (bucket, role) in self.resolved.buckets.iter().zip(&self.roles) {
@@ -249,7 +250,7 @@ impl Open {
             }
             state.end(lasted, now);
             drop(state);
-            self.admission.changed(bucket.id());
+            self.admission.tell(news(bucket.id()));
         }
         crate::telemetry::call_ended(&self.intent.target, end, ending.status, cost.get());
         let Ending { status, bytes, peer, error, .. } = ending;
@@ -287,14 +288,14 @@ impl Closing {
 
     /// Puts it on record.
     pub fn commit(self) -> Durable {
-        self.commit_with(Changes::default())
+        self.commit_with(|_| {})
     }
 
     /// Puts it on record together with what follows from it: both are durable,
-    /// or neither.
-    pub fn commit_with(mut self, changes: Changes) -> Durable {
+    /// or neither. `also` is called in the order of the log.
+    pub fn commit_with(mut self, also: impl FnOnce(&mut Changes)) -> Durable {
         match self.0.take() {
-            Some(closed) => closed.commit(changes),
+            Some(closed) => closed.commit(also),
             None => Durable::never(),
         }
     }
@@ -303,16 +304,16 @@ impl Closing {
 impl Drop for Closing {
     fn drop(&mut self) {
         if let Some(closed) = self.0.take() {
-            closed.commit(Changes::default()).detach();
+            closed.commit(|_| {}).detach();
         }
     }
 }
 
 impl Closed {
-    fn commit(self, with: Changes) -> Durable {
+    fn commit(self, also: impl FnOnce(&mut Changes)) -> Durable {
         let buckets = &self.resolved.buckets;
         self.admission.log.finish(self.number, self.call, |changes| {
-            changes.extend(with);
+            also(changes);
             for bucket in buckets {
                 changes.put(Space::Bucket, bucket.scope().to_string().as_bytes(), &bucket.lock().saved());
             }

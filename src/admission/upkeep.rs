@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::Admission;
+use super::{Admission, News};
 use crate::audit::{Event, Intent, Interrupted};
 use crate::budget::{Rulebook, SavedBucket, Scope, peek};
 use crate::store::{Changes, Durable, Space, StoreError};
@@ -73,7 +73,7 @@ impl Admission {
             }
             let changed: Vec<_> = resolved.bucket_ids().collect();
             lane.replace(resolved);
-            changed.into_iter().for_each(|bucket| self.changed(bucket));
+            changed.into_iter().for_each(|bucket| self.tell(News::Changed(bucket)));
         }
         Ok(())
     }

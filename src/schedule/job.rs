@@ -1,0 +1,226 @@
+//! A job: the tasks of one output folder, durable from the moment they are
+//! accepted until their results are.
+//!
+//! The store's batches keep a task, its state and its result in step: a task
+//! leaves the queue in the batch that holds its result, together with the end
+//! of the call that brought it. Results are numbered in the order in which
+//! they become durable, without gaps.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use super::result_line::ResultLine;
+use super::task::{Record, Task};
+use crate::audit::TaskRef;
+use crate::clock::Moment;
+use crate::outcome::Outcome;
+use crate::store::{Changes, Durable, Space, Store, StoreError, last_number, numbered, paired};
+
+/// A task to be accepted, with the hash of what it asks for.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    /// The task.
+    pub task: Task,
+    /// Two tasks of one id must agree in this.
+    pub content: [u8; 16],
+}
+
+/// What the store knows of a job as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobRecord {
+    /// Its output folder.
+    pub out: String,
+    /// The number of its next task.
+    next: u64,
+    /// Results so far.
+    pub results: u64,
+    /// Results by outcome, in the order of [`Outcome::ALL`].
+    outcomes: [u64; Outcome::ALL.len()],
+}
+
+impl JobRecord {
+    /// How many tasks ended so.
+    #[must_use]
+    pub fn outcome(&self, outcome: Outcome) -> u64 {
+        self.outcomes.get(outcome as usize).copied().unwrap_or(0)
+    }
+
+    /// Tasks accepted so far.
+    #[must_use]
+    pub fn accepted(&self) -> u64 {
+        self.next
+    }
+}
+
+/// What a job knows of an id.
+#[derive(Debug, Serialize, Deserialize)]
+struct Known {
+    content: [u8; 16],
+    number: u64,
+}
+
+/// What became of tasks that were handed over.
+#[derive(Debug)]
+pub struct Accepted {
+    /// New ones, durable once `durable` resolves.
+    pub new: Vec<(TaskRef, Record)>,
+    /// Asked for before, in the same words.
+    pub known: u64,
+    /// Ids that were asked for before in other words.
+    pub conflicts: Vec<Arc<str>>,
+    /// See `new`.
+    pub durable: Durable,
+}
+
+/// One job of a store.
+#[derive(Debug)]
+pub struct Job {
+    store: Arc<Store>,
+    number: u64,
+    record: Mutex<JobRecord>,
+}
+
+impl Job {
+    /// The job of an output folder; a new one where there is none.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn of(store: Arc<Store>, out: &Path) -> Result<Self, StoreError> {
+        let out = std::path::absolute(out).unwrap_or_else(|_| out.to_owned()).display().to_string();
+        let mut number = 0;
+        for entry in store.scan::<JobRecord>(Space::Job, ..) {
+            let (key, record) = entry?;
+            number = last_number(&key);
+            if record.out == out {
+                return Ok(Self { store, number, record: Mutex::new(record) });
+            }
+        }
+        let record = Mutex::new(JobRecord { out, ..JobRecord::default() });
+        Ok(Self { store, number: number + 1, record })
+    }
+
+    /// All jobs of a store.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn all(store: &Store) -> Result<Vec<(u64, JobRecord)>, StoreError> {
+        let jobs = store.scan::<JobRecord>(Space::Job, ..);
+        jobs.map(|entry| entry.map(|(key, record)| (last_number(&key), record))).collect()
+    }
+
+    /// Its number in the store.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// What is known of it as a whole.
+    #[must_use]
+    pub fn record(&self) -> JobRecord {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, JobRecord> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn key(&self, number: u64) -> [u8; 16] {
+        paired(self.number, number)
+    }
+
+    fn id_key(&self, id: &str) -> Vec<u8> {
+        let mut key = numbered(self.number).to_vec();
+        key.extend_from_slice(blake3::hash(id.as_bytes()).as_bytes().split_at(16).0);
+        key
+    }
+
+    /// Accepts tasks that are new; one at a time, so that no id is taken twice.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn accept(&self, tasks: Vec<NewTask>, now: Moment) -> Result<Accepted, StoreError> {
+        let mut record = self.lock();
+        let mut changes = Changes::default();
+        let mut fresh: HashMap<Vec<u8>, [u8; 16]> = HashMap::new();
+        let (mut new, mut known, mut conflicts) = (Vec::new(), 0, Vec::new());
+        for NewTask { task, content } in tasks {
+            let id_key = self.id_key(&task.id);
+            let before = match fresh.get(&id_key) {
+                Some(content) => Some(*content),
+                None => self.store.get::<Known>(Space::TaskId, &id_key)?.map(|known| known.content),
+            };
+            match before {
+                Some(before) if before == content => known += 1,
+                Some(_) => conflicts.push(task.id),
+                None => {
+                    let number = record.next;
+                    record.next += 1;
+                    let kept = Record::new(task, now);
+                    changes.put(Space::Task, &self.key(number), &kept);
+                    changes.put(Space::TaskId, &id_key, &Known { content, number });
+                    fresh.insert(id_key, content);
+                    new.push((TaskRef { job: self.number, number }, kept));
+                }
+            }
+        }
+        changes.put(Space::Job, &numbered(self.number), &*record);
+        Ok(Accepted { new, known, conflicts, durable: self.store.write(changes) })
+    }
+
+    /// The tasks that are not complete, as they were left.
+    pub fn pending(&self) -> impl Iterator<Item = Result<(TaskRef, Record), StoreError>> {
+        pending(&self.store, self.number)
+    }
+
+    /// One task that is not complete.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn load(&self, task: TaskRef) -> Result<Option<Record>, StoreError> {
+        self.store.get(Space::Task, &self.key(task.number))
+    }
+
+    /// A task goes on.
+    pub fn update(&self, changes: &mut Changes, task: TaskRef, record: &Record) {
+        changes.put(Space::Task, &self.key(task.number), record);
+    }
+
+    /// A task is complete. To be called in the order in which changes are
+    /// written; returns the place of its result.
+    pub fn complete(&self, changes: &mut Changes, task: TaskRef, line: &ResultLine) -> (u64, String) {
+        let mut record = self.lock();
+        let place = record.results;
+        record.results += 1;
+        if let Some(count) = record.outcomes.get_mut(line.outcome as usize) {
+            *count += 1;
+        }
+        let text = serde_json::to_string(line).unwrap_or_default();
+        changes.delete(Space::Task, &self.key(task.number));
+        changes.put(Space::Result, &self.key(place), &text);
+        changes.put(Space::Job, &numbered(self.number), &*record);
+        (place, text)
+    }
+
+    /// The result at a place.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn result(&self, place: u64) -> Result<Option<String>, StoreError> {
+        self.store.get(Space::Result, &self.key(place))
+    }
+}
+
+/// The tasks of a job that are not complete.
+pub fn pending(store: &Store, job: u64) -> impl Iterator<Item = Result<(TaskRef, Record), StoreError>> {
+    let tasks = store.scan::<Record>(Space::Task, paired(job, 0).to_vec()..paired(job + 1, 0).to_vec());
+    tasks.map(move |entry| entry.map(|(key, record)| (TaskRef { job, number: last_number(&key) }, record)))
+}
+
+/// The results of a job, in order, as lines of JSON.
+pub fn results(store: &Store, job: u64) -> impl Iterator<Item = Result<String, StoreError>> {
+    let results = store.scan::<String>(Space::Result, paired(job, 0).to_vec()..paired(job + 1, 0).to_vec());
+    results.map(|entry| entry.map(|(_, line)| line))
+}

@@ -1,0 +1,30 @@
+//! Back-off as a state of the task, beside queued, running and complete.
+//!
+//! [`task`] says what each upshot makes of a task; the queue says who is tried
+//! next; one loop drives it, with one timer. A task whose target has no room
+//! costs nothing while it waits: no future, no timer, no thread. Generic over
+//! what a task does ([`Work`]); [`Fetch`] is the work that ships.
+
+mod fair;
+mod fetch;
+mod job;
+pub mod list;
+mod order;
+mod payload;
+mod queue;
+mod result_line;
+mod results;
+pub mod task;
+mod view;
+mod work;
+mod worker;
+
+pub use fetch::Fetch;
+pub use job::{Accepted, Job, JobRecord, NewTask, pending, results};
+pub use order::{Cancelled, Handle, Schedule, Started, Stop, Stopped, SubmitError, Submitted};
+pub use payload::HttpPayload;
+pub use result_line::ResultLine;
+pub use results::Results;
+pub use view::{LaneView, Snapshot, TaskState, TaskView};
+pub use work::{Report, Work};
+pub use worker::{Completed, Settings};

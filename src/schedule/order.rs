@@ -1,0 +1,198 @@
+//! How a schedule is set up, and talked to while it runs.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::job::{Accepted, Job, NewTask};
+use super::task::{Next, Record, after_kill};
+use super::view::{Snapshot, TaskView};
+use super::work::Work;
+use super::worker::{Completed, Settings, Worker};
+use crate::admission::Admission;
+use crate::audit::{Intent, TaskRef};
+use crate::store::StoreError;
+
+/// A schedule about to run.
+#[derive(Debug)]
+pub struct Schedule<W> {
+    /// The gate its calls go through.
+    pub admission: Arc<Admission>,
+    /// The job whose tasks they are.
+    pub job: Arc<Job>,
+    /// What they do.
+    pub work: Arc<W>,
+    /// How.
+    pub settings: Settings,
+}
+
+/// Why a schedule stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Every task is complete.
+    Done,
+    /// Somebody asked; tasks may be left.
+    Asked,
+    /// Nothing more could be done here; tasks may be left.
+    Fault(String),
+}
+
+/// What became of a wish to cancel a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cancelled {
+    /// It is cancelled.
+    Done,
+    /// Its call is under way; that cannot be undone.
+    Running,
+    /// There is no such task.
+    Unknown,
+}
+
+pub(super) type Orders = mpsc::UnboundedReceiver<Order>;
+
+pub(super) enum Order {
+    Add(Vec<(TaskRef, Record)>),
+    Seal,
+    Stop(Stop),
+    Look(usize, oneshot::Sender<Snapshot>),
+    List(oneshot::Sender<Vec<TaskView>>),
+    Cancel(TaskRef, oneshot::Sender<Cancelled>),
+}
+
+/// A running schedule.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    orders: mpsc::UnboundedSender<Order>,
+    job: Arc<Job>,
+    admission: Arc<Admission>,
+}
+
+/// Everything a schedule that was started gives back.
+#[derive(Debug)]
+pub struct Started {
+    /// To talk to it.
+    pub handle: Handle,
+    /// Results as they become durable.
+    pub completed: mpsc::UnboundedReceiver<Completed>,
+    /// How it ends.
+    pub stopped: tokio::task::JoinHandle<Stop>,
+}
+
+impl<W: Work> Schedule<W> {
+    /// Starts the schedule and takes up what a run before left over.
+    /// `interrupted` are the calls that were under way when it was killed.
+    ///
+    /// # Errors
+    /// When the queue on record cannot be read.
+    pub fn start(self, interrupted: &[Intent]) -> Result<Started, StoreError> {
+        let (orders, inbox) = mpsc::unbounded_channel();
+        let (sender, completed) = mpsc::unbounded_channel();
+        let handle = Handle { orders, job: self.job.clone(), admission: self.admission.clone() };
+        let worker = Worker::new(self, inbox, sender);
+        let cut: std::collections::HashSet<TaskRef> = interrupted.iter().filter_map(|intent| intent.task).collect();
+        let job = handle.job.clone();
+        let mut worker = worker;
+        for entry in job.pending() {
+            let (task, mut record) = entry?;
+            let next = if cut.contains(&task) { after_kill(&mut record) } else { Next::Again };
+            worker.take_up(task, record, next);
+        }
+        #[expect(clippy::disallowed_methods, reason = "its handle is given to the caller")]
+        let stopped = tokio::spawn(worker.run());
+        Ok(Started { handle, completed, stopped })
+    }
+}
+
+/// The schedule has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the schedule has stopped")]
+pub struct Stopped;
+
+/// Why tasks were not accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// What is known cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What is new cannot be written.
+    #[error(transparent)]
+    Fault(#[from] crate::store::Fault),
+    /// The schedule has stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// What became of tasks that were handed over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Submitted {
+    /// New ones, durable.
+    pub new: u64,
+    /// Asked for before, in the same words.
+    pub known: u64,
+    /// Ids that were asked for before in other words: nothing was changed.
+    pub conflicts: Vec<Arc<str>>,
+}
+
+impl Handle {
+    /// The job.
+    #[must_use]
+    pub fn job(&self) -> &Arc<Job> {
+        &self.job
+    }
+
+    /// Hands tasks over; they are durable when this returns.
+    ///
+    /// # Errors
+    /// When they are not.
+    pub async fn submit(&self, tasks: Vec<NewTask>) -> Result<Submitted, SubmitError> {
+        let Accepted { new, known, conflicts, durable } = self.job.accept(tasks, self.admission.clock().now())?;
+        durable.wait().await?;
+        let submitted = Submitted { new: new.len() as u64, known, conflicts };
+        self.send(Order::Add(new))?;
+        Ok(submitted)
+    }
+
+    fn send(&self, order: Order) -> Result<(), Stopped> {
+        self.orders.send(order).map_err(|_| Stopped)
+    }
+
+    /// No more tasks will come: the schedule ends with the last one.
+    pub fn seal(&self) {
+        let _ = self.send(Order::Seal);
+    }
+
+    /// Starts no more calls, and ends when those under way have ended.
+    pub fn stop(&self) {
+        let _ = self.send(Order::Stop(Stop::Asked));
+    }
+
+    /// How it stands, with at most so many lanes.
+    ///
+    /// # Errors
+    /// When it has stopped.
+    pub async fn look(&self, lanes: usize) -> Result<Snapshot, Stopped> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Order::Look(lanes, reply))?;
+        answer.await.map_err(|_| Stopped)
+    }
+
+    /// All tasks that are not complete.
+    ///
+    /// # Errors
+    /// When it has stopped.
+    pub async fn list(&self) -> Result<Vec<TaskView>, Stopped> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Order::List(reply))?;
+        answer.await.map_err(|_| Stopped)
+    }
+
+    /// Calls a task off, unless its call is under way.
+    ///
+    /// # Errors
+    /// When it has stopped.
+    pub async fn cancel(&self, task: TaskRef) -> Result<Cancelled, Stopped> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Order::Cancel(task, reply))?;
+        answer.await.map_err(|_| Stopped)
+    }
+}
