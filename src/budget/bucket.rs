@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::limit::Limit;
 use super::meter::{Meter, SavedMeter, Surroundings};
 use super::pause::{Hold, Pause, Role, Setback};
-use super::rulebook::Tier;
+use super::rule::Tier;
 use super::scope::Scope;
 use crate::clock::Moment;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::limit::Limit;
-use super::rulebook::{Provenance, Terms, Tier};
+use super::rule::{Provenance, Terms, Tier};
 use super::scope::Scope;
 
 /// The number of an envelope.

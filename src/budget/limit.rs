@@ -48,14 +48,20 @@ impl FromStr for Frequency {
 
     fn from_str(text: &str) -> Result<Self, LimitError> {
         let malformed = || LimitError::Frequency(text.to_owned());
+        let overflow = || LimitError::Overflow(text.to_owned());
         let (count, period) = text.split_once('/').ok_or_else(malformed)?;
-        let count: u32 = count.trim().parse().map_err(|_| malformed())?;
+        let count = count.trim();
+        // `parse` alone would let a sign through.
+        if count.is_empty() || !count.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(malformed());
+        }
+        let count: u32 = count.parse().map_err(|_| overflow())?;
         let count = NonZeroU32::new(count).ok_or_else(|| LimitError::Zero(text.to_owned()))?;
         let period = period.trim();
         let unit = period.trim_start_matches(|c: char| c.is_ascii_digit());
-        let times = match &period[..period.len() - unit.len()] {
-            "" => 1,
-            digits => digits.parse::<u64>().map_err(|_| malformed())?,
+        let times = match period.strip_suffix(unit) {
+            None | Some("") => 1,
+            Some(digits) => digits.parse::<u64>().map_err(|_| overflow())?,
         };
         let unit = match unit {
             "s" => SECOND,
@@ -64,8 +70,11 @@ impl FromStr for Frequency {
             "day" => DAY,
             _ => return Err(malformed()),
         };
-        let period = times.checked_mul(unit).ok_or_else(malformed)?;
-        Self::new(count, Duration::from_nanos(period)).ok_or_else(malformed)
+        if times == 0 {
+            return Err(malformed());
+        }
+        let period = times.checked_mul(unit).ok_or_else(overflow)?;
+        Self::new(count, Duration::from_nanos(period)).ok_or_else(overflow)
     }
 }
 
@@ -142,8 +151,13 @@ pub enum LimitError {
     /// Not a frequency.
     #[error("`{0}` is not a frequency: write N/s, N/min, N/h, N/day or N/3s, N a whole number")]
     Frequency(String),
+    /// A number that does not fit.
+    #[error("`{0}` cannot be kept: at most 4294967295 in a period of at most 366 days")]
+    Overflow(String),
     /// Nothing would ever be sent.
-    #[error("`{0}` would never let anything through: the number must be at least 1 (to stop a target, hold it)")]
+    #[error(
+        "`{0}` would never let anything through: the number must be at least 1 (to stop a target, hold it)"
+    )]
     Zero(String),
     /// A burst above the window's own number.
     #[error("a burst of {burst} is more than the {frequency} it is part of: lower the burst")]
@@ -154,7 +168,9 @@ pub enum LimitError {
         frequency: Frequency,
     },
     /// Finer than a nanosecond, or longer than 146 years until full.
-    #[error("{0} cannot be kept: more than 1,000,000,000 a second, or more than 146 years until the burst is back")]
+    #[error(
+        "{0} cannot be kept: more than 1,000,000,000 a second, or more than 146 years until the burst is back"
+    )]
     OutOfRange(Frequency),
 }
 
@@ -186,10 +202,14 @@ impl Limit {
             return Ok(self);
         };
         if matches!(self, Self::Max { .. }) && burst > frequency.count {
-            return Err(LimitError::BurstAboveMax { burst: burst.get(), frequency });
+            return Err(LimitError::BurstAboveMax {
+                burst: burst.get(),
+                frequency,
+            });
         }
         // governor multiplies in 64 bits without a check; 63 leave room for `now`.
-        let per_second = u64::from(frequency.count.get()).saturating_mul(SECOND) / frequency.period.max(1);
+        let per_second =
+            u64::from(frequency.count.get()).saturating_mul(SECOND) / frequency.period.max(1);
         match self.interval().checked_mul(u64::from(burst.get())) {
             Some(full) if full < 1 << 62 && per_second <= SECOND => Ok(self),
             _ => Err(LimitError::OutOfRange(frequency)),
@@ -200,7 +220,9 @@ impl Limit {
     #[must_use]
     pub fn frequency(&self) -> Frequency {
         match self {
-            Self::Rate { frequency, .. } | Self::Max { frequency, .. } | Self::Quota { frequency, .. } => *frequency,
+            Self::Rate { frequency, .. }
+            | Self::Max { frequency, .. }
+            | Self::Quota { frequency, .. } => *frequency,
         }
     }
 
@@ -220,10 +242,17 @@ impl Limit {
     #[must_use]
     pub fn interval(&self) -> u64 {
         let (period, tokens) = match self {
-            Self::Rate { frequency, .. } | Self::Quota { frequency, .. } => (frequency.period, frequency.count.get()),
-            Self::Max { frequency, burst } => {
-                (frequency.period, frequency.count.get().saturating_sub(burst.get()).saturating_add(1))
+            Self::Rate { frequency, .. } | Self::Quota { frequency, .. } => {
+                (frequency.period, frequency.count.get())
             }
+            Self::Max { frequency, burst } => (
+                frequency.period,
+                frequency
+                    .count
+                    .get()
+                    .saturating_sub(burst.get())
+                    .saturating_add(1),
+            ),
         };
         period.div_ceil(u64::from(tokens)).max(1)
     }
@@ -237,7 +266,11 @@ impl Limit {
             Self::Max { .. } => Kind::Max,
             Self::Quota { .. } => Kind::Quota,
         };
-        Identity { kind, unit: Unit::Requests, period: self.frequency().period }
+        Identity {
+            kind,
+            unit: Unit::Requests,
+            period: self.frequency().period,
+        }
     }
 }
 
@@ -301,11 +334,31 @@ mod tests {
 
     #[test]
     fn what_is_no_frequency_says_what_would_be() {
-        for text in ["", "5", "/s", "5/", "5/m", "1.5/s", "-1/s", "5/s/s", "x/s", "5/0s", "5/99999999999999999999s", "9/400day"] {
+        for text in [
+            "", "5", "/s", "5/", "5/m", "1.5/s", "-1/s", "+1/s", "5/s/s", "x/s", "5/0s", "5/+3s",
+        ] {
             let error = text.parse::<Frequency>().unwrap_err();
             assert!(error.to_string().contains("write N/s"), "{text}: {error}");
         }
-        assert!(matches!("0/s".parse::<Frequency>(), Err(LimitError::Zero(_))));
+        assert!(matches!(
+            "0/s".parse::<Frequency>(),
+            Err(LimitError::Zero(_))
+        ));
+    }
+
+    #[test]
+    fn a_number_that_does_not_fit_is_told_the_most_that_does() {
+        for text in [
+            "4294967296/s",
+            "99999999999999999999/min",
+            "5/99999999999999999999s",
+            "5/18446744073709551615day",
+            "9/400day",
+        ] {
+            let error = text.parse::<Frequency>().unwrap_err();
+            assert_eq!(error, LimitError::Overflow(text.to_owned()));
+        }
+        assert!("4294967295/366day".parse::<Frequency>().is_ok());
     }
 
     #[test]
@@ -324,6 +377,9 @@ mod tests {
 
     #[test]
     fn the_interval_is_rounded_up() {
-        assert_eq!(Limit::rate(frequency("3/s"), burst(1)).unwrap().interval(), 333_333_334);
+        assert_eq!(
+            Limit::rate(frequency("3/s"), burst(1)).unwrap().interval(),
+            333_333_334
+        );
     }
 }

@@ -9,8 +9,9 @@ use super::pause::{Hold, Pause, Role};
 use super::scope::Scope;
 use crate::clock::Moment;
 
-/// The most buckets one call draws from: pool, group, host, class.
-pub const MOST_TIERS: usize = 4;
+/// The most buckets one call draws from: pool, group, class of the group,
+/// host, class.
+pub const MOST_TIERS: usize = 5;
 
 /// What an attempt to take tokens came to.
 #[derive(Debug)]

@@ -16,7 +16,9 @@ mod gcra;
 mod limit;
 mod local;
 mod meter;
+mod pattern;
 mod pause;
+mod rule;
 mod rulebook;
 mod scope;
 mod tally;
@@ -29,8 +31,10 @@ pub use limit::{Frequency, Identity, Kind, Limit, LimitError, Reset, Unit};
 pub(crate) use local::{MOST_TIERS, Shortage, Taking, peek, shortage, take};
 pub use local::{Level, LimitLevel, Line};
 pub use pause::{Because, Hold, Pause, Role, Setback, backoff};
-pub use rulebook::{
-    ClassTerms, Conduct, Defaults, HostPattern, PatternError, PauseScope, PoolRule, Provenance, RuleError, Rulebook,
-    Sharing, TargetRule, Terms, Tier,
+pub use pattern::{HostPattern, PatternError};
+pub use rule::{
+    ClassTerms, Conduct, Defaults, PauseScope, PoolRule, Provenance, Sharing, TargetRule, Terms,
+    Tier,
 };
+pub use rulebook::{RuleError, Rulebook};
 pub use scope::{Scope, ScopeError};

@@ -14,7 +14,8 @@ use crate::target::{Class, Origin, TargetKey};
 pub enum Scope {
     /// A budget that a file shares between several targets.
     Pool(Arc<str>),
-    /// Neighbours: a registrable domain, or the hosts of one pattern.
+    /// Neighbours: a registrable domain, the hosts of one pattern, or one class
+    /// of the hosts of one pattern.
     Group(Arc<str>),
     /// One scheme, host and port.
     Host(Origin),
@@ -40,7 +41,11 @@ impl Scope {
         match self {
             Self::Pool(name) | Self::Group(name) => name.to_string(),
             Self::Host(origin) => origin.to_string(),
-            Self::Class(origin, class) => TargetKey { origin: origin.clone(), class: class.clone() }.to_string(),
+            Self::Class(origin, class) => TargetKey {
+                origin: origin.clone(),
+                class: class.clone(),
+            }
+            .to_string(),
         }
     }
 }
@@ -62,12 +67,14 @@ impl FromStr for Scope {
     fn from_str(text: &str) -> Result<Self, ScopeError> {
         let error = || ScopeError(text.to_owned());
         let (kind, name) = text.split_once(':').ok_or_else(error)?;
-        let target = || name.parse::<TargetKey>().map_err(|_| error());
         Ok(match kind {
             "pool" => Self::Pool(name.into()),
             "group" => Self::Group(name.into()),
-            "host" => Self::Host(target()?.origin),
-            "class" => target().map(|key| Self::Class(key.origin, key.class))?,
+            "host" => Self::Host(name.parse().map_err(|_| error())?),
+            "class" => {
+                let key: TargetKey = name.parse().map_err(|_| error())?;
+                Self::Class(key.origin, key.class)
+            }
             _ => return Err(error()),
         })
     }
@@ -83,5 +90,40 @@ impl TryFrom<String> for Scope {
 impl From<Scope> for String {
     fn from(scope: Scope) -> Self {
         scope.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scope_is_read_as_it_is_written() {
+        for text in [
+            "pool:github",
+            "group:example.org",
+            "group://*.example.org",
+            "group://example.org#search",
+            "host:https://api.example.org:8443",
+            "class:https://api.example.org#search",
+        ] {
+            let scope: Scope = text.parse().unwrap();
+            assert_eq!(scope.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_scope_is_refused() {
+        for text in [
+            "",
+            "pool",
+            "domain:example.org",
+            "host:example.org",
+            "host:https://example.org#search",
+            "class:https://example.org#a b",
+            "class:example.org#search",
+        ] {
+            assert!(text.parse::<Scope>().is_err(), "{text}");
+        }
     }
 }

@@ -1,0 +1,11 @@
+//! The other side: targets on the loopback interface that log what reaches them.
+#![allow(dead_code, unused_imports, reason = "each test binary uses a part")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a judge keeps its own clock and threads, and fails loudly"
+)]
+
+pub mod loopback;
+pub mod tls;
