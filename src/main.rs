@@ -1,1 +1,5 @@
-fn main() {}
+//! The `tidegate` command.
+
+fn main() -> std::process::ExitCode {
+    tidegate::cli::main()
+}

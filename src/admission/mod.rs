@@ -126,7 +126,7 @@ pub struct Admission {
 
 impl Admission {
     /// Opens the gate over a store. What was under way when the last gate
-    /// died counts as sent; it is returned for whoever knows its task.
+    /// died counts as sent, and its task is marked for its schedule.
     ///
     /// # Errors
     /// When the record is damaged.
@@ -135,7 +135,7 @@ impl Admission {
         clock: Arc<dyn Clock>,
         rulebook: Rulebook,
         policy: Policy,
-    ) -> Result<(Arc<Self>, Vec<Intent>), StoreError> {
+    ) -> Result<Arc<Self>, StoreError> {
         let (log, interrupted) = Log::open(store.clone(), clock.clone())?;
         let revisions = revisions::Revisions::load(&store)?;
         let admission = Self {
@@ -152,8 +152,8 @@ impl Admission {
             chance: RandomState::new(),
             draws: AtomicU64::new(0),
         };
-        let intents = admission.recover(interrupted)?;
-        Ok((Arc::new(admission), intents))
+        admission.recover(interrupted)?;
+        Ok(Arc::new(admission))
     }
 
     /// The clock that decides.

@@ -4,16 +4,16 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::{Admission, News};
-use crate::audit::{Event, Intent, Interrupted};
+use crate::audit::{Event, Interrupted};
 use crate::budget::{Rulebook, SavedBucket, Scope, peek};
-use crate::store::{Changes, Durable, Space, StoreError};
+use crate::store::{Changes, Durable, Space, StoreError, paired};
 use crate::target::TargetKey;
 use crate::telemetry;
 
 impl Admission {
     /// Every call that was under way counts as sent now: nobody knows when it
     /// left, and later is the careful guess.
-    pub(super) fn recover(&self, interrupted: Vec<Interrupted>) -> Result<Vec<Intent>, StoreError> {
+    pub(super) fn recover(&self, interrupted: Vec<Interrupted>) -> Result<(), StoreError> {
         let now = self.clock.now();
         let opened = Event::Opened {
             gate: self.log.gate(),
@@ -23,23 +23,24 @@ impl Admission {
             at: now,
         };
         self.log.note(opened).detach();
-        let mut intents = Vec::with_capacity(interrupted.len());
         for call in interrupted {
             let lane = self.lane(&call.intent.target)?;
             let buckets = lane.resolved();
             for bucket in &buckets.buckets {
                 bucket.lock().recover(call.intent.cost, now, self.clock.utc_offset());
             }
-            intents.push(call.intent.clone());
+            let task = call.intent.task;
             let settled = self.log.interrupt(call, now, |changes| {
+                if let Some(task) = task {
+                    changes.put(Space::Cut, &paired(task.job, task.number), &());
+                }
                 for bucket in &buckets.buckets {
                     changes.put(Space::Bucket, bucket.scope().to_string().as_bytes(), &bucket.lock().saved());
                 }
             });
             settled.detach();
         }
-        self.load_stops()?;
-        Ok(intents)
+        self.load_stops()
     }
 
     /// Pauses and holds are loaded at once, so that they are listed whether

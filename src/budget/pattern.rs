@@ -116,6 +116,12 @@ impl HostPattern {
         (kind, length, self.port.is_some(), self.scheme.is_some())
     }
 
+    /// The one origin that can match, where it is one.
+    #[must_use]
+    pub fn origin(&self) -> Option<Origin> {
+        self.is_one_origin().then(|| self.text.parse().ok()).flatten()
+    }
+
     /// True when exactly one origin can match.
     pub(super) fn is_one_origin(&self) -> bool {
         matches!(self.hosts, Hosts::One(_)) && self.scheme.is_some()

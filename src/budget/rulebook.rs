@@ -74,14 +74,14 @@ pub enum RuleError {
     },
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Ruled {
     rule: TargetRule,
     classes: ClassRules,
 }
 
 /// All rules, checked.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Rulebook {
     defaults: Defaults,
     rules: Vec<Ruled>,

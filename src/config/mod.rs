@@ -92,6 +92,14 @@ pub struct Config {
     pub source: ConfigSource,
 }
 
+/// A span as a file or an option spells it: `25ms`, `60s`, `5min`, `2h`, `7d`.
+///
+/// # Errors
+/// Says what would be right.
+pub fn duration(text: &str) -> Result<std::time::Duration, impl std::error::Error> {
+    values::duration(text)
+}
+
 impl Config {
     /// Finds the file, reads it and lays environment and command line over it.
     /// Without any file the built-in values hold.

@@ -89,3 +89,17 @@ fn roots(wire: &Wire) -> Result<RootCertStore, ClientError> {
     }
     if found { Ok(roots) } else { Err(failed("the file holds none".into())) }
 }
+
+/// A client for a gate of this machine's own: nothing but loopback.
+///
+/// # Errors
+/// When the client cannot be set up.
+pub fn loopback_client() -> Result<reqwest::Client, ClientError> {
+    let loopback = ipnet::Ipv4Net::new_assert(std::net::Ipv4Addr::LOCALHOST, 8);
+    build(&Wire {
+        guard: Arc::new(Guard::new(vec![loopback.into()])),
+        lookup: super::guard::system_lookup(),
+        ca_file: None,
+        user_agent: "tidegate".into(),
+    })
+}

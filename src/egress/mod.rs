@@ -25,7 +25,7 @@ use dashmap::DashSet;
 use http::header::{self, HeaderMap, HeaderName};
 
 pub use classify::Fault;
-pub use client::{ClientError, Wire};
+pub use client::{ClientError, Wire, loopback_client};
 pub use redirect::next_hop;
 pub use reply::{BodyFault, Reply};
 pub use save::{Bodies, Saved, Unsaved};

@@ -6,7 +6,7 @@
 //! of the call that brought it. Results are numbered in the order in which
 //! they become durable, without gaps.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -90,16 +90,11 @@ impl Job {
     /// When the store cannot be read.
     pub fn of(store: Arc<Store>, out: &Path) -> Result<Self, StoreError> {
         let out = std::path::absolute(out).unwrap_or_else(|_| out.to_owned()).display().to_string();
-        let mut number = 0;
-        for entry in store.scan::<JobRecord>(Space::Job, ..) {
-            let (key, record) = entry?;
-            number = last_number(&key);
-            if record.out == out {
-                return Ok(Self { store, number, record: Mutex::new(record) });
-            }
-        }
-        let record = Mutex::new(JobRecord { out, ..JobRecord::default() });
-        Ok(Self { store, number: number + 1, record })
+        let jobs = Self::all(&store)?;
+        let last = jobs.last().map_or(0, |(number, _)| *number);
+        let known = jobs.into_iter().find(|(_, record)| record.out == out);
+        let (number, record) = known.unwrap_or((last + 1, JobRecord { out, ..JobRecord::default() }));
+        Ok(Self { store, number, record: Mutex::new(record) })
     }
 
     /// All jobs of a store.
@@ -175,6 +170,28 @@ impl Job {
         pending(&self.store, self.number)
     }
 
+    /// Tasks whose call was under way when a gate was killed.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn cut(&self) -> Result<HashSet<TaskRef>, StoreError> {
+        let cut = self.store.scan::<()>(Space::Cut, self.range());
+        cut.map(|entry| entry.map(|(key, ())| TaskRef { job: self.number, number: last_number(&key) })).collect()
+    }
+
+    /// What became of those tasks has been handed to the writer.
+    pub fn taken_up(&self, cut: &HashSet<TaskRef>) {
+        let mut changes = Changes::default();
+        for task in cut {
+            changes.delete(Space::Cut, &self.key(task.number));
+        }
+        self.store.write(changes).detach();
+    }
+
+    fn range(&self) -> std::ops::Range<Vec<u8>> {
+        range(self.number)
+    }
+
     /// One task that is not complete.
     ///
     /// # Errors
@@ -213,14 +230,18 @@ impl Job {
     }
 }
 
+fn range(job: u64) -> std::ops::Range<Vec<u8>> {
+    paired(job, 0).to_vec()..paired(job + 1, 0).to_vec()
+}
+
 /// The tasks of a job that are not complete.
 pub fn pending(store: &Store, job: u64) -> impl Iterator<Item = Result<(TaskRef, Record), StoreError>> {
-    let tasks = store.scan::<Record>(Space::Task, paired(job, 0).to_vec()..paired(job + 1, 0).to_vec());
+    let tasks = store.scan::<Record>(Space::Task, range(job));
     tasks.map(move |entry| entry.map(|(key, record)| (TaskRef { job, number: last_number(&key) }, record)))
 }
 
 /// The results of a job, in order, as lines of JSON.
 pub fn results(store: &Store, job: u64) -> impl Iterator<Item = Result<String, StoreError>> {
-    let results = store.scan::<String>(Space::Result, paired(job, 0).to_vec()..paired(job + 1, 0).to_vec());
+    let results = store.scan::<String>(Space::Result, range(job));
     results.map(|entry| entry.map(|(_, line)| line))
 }

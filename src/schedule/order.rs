@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::fair::Place;
 use super::job::{Accepted, Job, NewTask};
-use super::task::{Next, Record, after_kill};
+use super::task::Record;
 use super::view::{Snapshot, TaskView};
 use super::work::Work;
 use super::worker::{Completed, Settings, Worker};
 use crate::admission::Admission;
-use crate::audit::{Intent, TaskRef};
+use crate::audit::TaskRef;
 use crate::store::StoreError;
 
 /// A schedule about to run.
@@ -80,23 +81,25 @@ pub struct Started {
 
 impl<W: Work> Schedule<W> {
     /// Starts the schedule and takes up what a run before left over.
-    /// `interrupted` are the calls that were under way when it was killed.
     ///
     /// # Errors
     /// When the queue on record cannot be read.
-    pub fn start(self, interrupted: &[Intent]) -> Result<Started, StoreError> {
+    pub fn start(self) -> Result<Started, StoreError> {
         let (orders, inbox) = mpsc::unbounded_channel();
         let (sender, completed) = mpsc::unbounded_channel();
         let handle = Handle { orders, job: self.job.clone(), admission: self.admission.clone() };
-        let worker = Worker::new(self, inbox, sender);
-        let cut: std::collections::HashSet<TaskRef> = interrupted.iter().filter_map(|intent| intent.task).collect();
-        let job = handle.job.clone();
-        let mut worker = worker;
+        let job = self.job.clone();
+        let mut worker = Worker::new(self, inbox, sender);
+        let cut = job.cut()?;
         for entry in job.pending() {
-            let (task, mut record) = entry?;
-            let next = if cut.contains(&task) { after_kill(&mut record) } else { Next::Again };
-            worker.take_up(task, record, next);
+            let (task, record) = entry?;
+            if cut.contains(&task) {
+                worker.take_up_cut(task, record);
+            } else {
+                worker.add(task, &record, Place::Back);
+            }
         }
+        job.taken_up(&cut);
         #[expect(clippy::disallowed_methods, reason = "its handle is given to the caller")]
         let stopped = tokio::spawn(worker.run());
         Ok(Started { handle, completed, stopped })

@@ -14,7 +14,7 @@ use super::job::Job;
 use super::order::{Cancelled, Order, Orders, Schedule, Stop};
 use super::queue::{Alarm, Eased, LaneId, Queue, Turn};
 use super::result_line::ResultLine;
-use super::task::{Answer, Bounds, Next, Record, Upshot, after};
+use super::task::{Answer, Bounds, Next, Record, Upshot, after, after_kill};
 use super::view::{LaneView, Snapshot, TaskState, TaskView};
 use super::work::{Report, Work};
 use crate::admission::{Admission, Ask, Lane, News, Permit, Verdict};
@@ -22,7 +22,7 @@ use crate::audit::{Event, TaskRef};
 use crate::budget::Line;
 use crate::clock::Moment;
 use crate::outcome::Outcome;
-use crate::store::Fault;
+use crate::store::{Changes, Fault};
 use crate::target::TargetKey;
 use crate::telemetry;
 
@@ -199,7 +199,7 @@ impl<W: Work> Worker<W> {
     }
 
     /// Takes in a task that is durable.
-    fn add(&mut self, task: TaskRef, record: &Record, place: Place) {
+    pub(super) fn add(&mut self, task: TaskRef, record: &Record, place: Place) {
         let lane = match self.work.route(&record.next, &record.task.step) {
             Ok(route) => self.lane(route.lane),
             Err(refusal) => {
@@ -225,11 +225,16 @@ impl<W: Work> Worker<W> {
         self.tasks.insert(task, Pending { lane, agent, priority, deferrals, state });
     }
 
-    /// Takes up a task that a run before left over.
-    pub(super) fn take_up(&mut self, task: TaskRef, record: Record, next: Next) {
-        match next {
-            Next::Complete(..) => self.finish_without_call(task, &record, next),
-            Next::Again | Next::Backoff(_) | Next::Stop(_) => self.add(task, &record, Place::Back),
+    /// Takes up a task whose call was under way when a gate was killed.
+    pub(super) fn take_up_cut(&mut self, task: TaskRef, mut record: Record) {
+        match after_kill(&mut record) {
+            next @ Next::Complete(..) => self.finish_without_call(task, &record, next),
+            Next::Again | Next::Backoff(_) | Next::Stop(_) => {
+                let mut changes = Changes::default();
+                self.job.update(&mut changes, task, &record);
+                self.admission.store().write(changes).detach();
+                self.add(task, &record, Place::Front);
+            }
         }
     }
 

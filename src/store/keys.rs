@@ -25,6 +25,9 @@ pub enum Space {
     Task = b't',
     /// What a job knows of an id, by job and hash.
     TaskId = b'n',
+    /// Tasks whose call was under way when a gate was killed, until their
+    /// schedule has taken that in.
+    Cut = b'c',
     /// Results, by job and place in the list.
     Result = b'k',
 }

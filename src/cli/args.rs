@@ -1,0 +1,273 @@
+//! The command line as it is typed.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+use super::spans;
+use crate::config::Overrides;
+
+/// One gate for every outbound call of a swarm of agents.
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version, about, max_term_width = 100)]
+pub(super) struct Args {
+    /// The configuration file [default: $TIDEGATE_CONFIG, ./tidegate.toml, the XDG config folder]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The folder of the record [default: the file's `store`, or the XDG state folder]
+    #[arg(long, global = true, value_name = "DIR")]
+    store: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+impl Args {
+    pub(super) fn overrides(&self) -> Overrides {
+        Overrides { config: self.config.clone(), store: self.store.clone() }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Run a file of tasks through the gate; started again, it resumes
+    #[command(after_help = "Example:\n  tidegate run urls.jsonl --out crawl")]
+    Run(RunArgs),
+    /// How far, what is stuck and why
+    #[command(after_help = "Example:\n  tidegate status --json")]
+    Status(Output),
+    /// What holds for a URL, and where it comes from; sends nothing
+    #[command(after_help = "Example:\n  tidegate explain https://api.github.com/search/code --method GET")]
+    Explain(ExplainArgs),
+    /// What is left at a target, and when it refills; takes nothing
+    #[command(after_help = "Example:\n  tidegate budget https://api.github.com 'https://api.github.com#search'")]
+    Budget(BudgetArgs),
+    /// Every target known now, with its state
+    #[command(after_help = "Example:\n  tidegate targets")]
+    Targets(Output),
+    /// Tasks by state, or listed
+    #[command(after_help = "Example:\n  tidegate tasks --list --state backoff")]
+    Tasks(TasksArgs),
+    /// Stop calls to a target, a pool or a group
+    #[command(
+        after_help = "Example:\n  tidegate hold https://example.org --for 2h --by ana --note 'their operator called'"
+    )]
+    Hold(HoldArgs),
+    /// Let calls to a held target go again
+    #[command(after_help = "Example:\n  tidegate release https://example.org --by ana --note 'agreed'")]
+    Release(ReleaseArgs),
+    /// The record
+    #[command(subcommand)]
+    Audit(AuditCommand),
+    /// Check the configuration, and a file of tasks; sends nothing
+    #[command(after_help = "Example:\n  tidegate check urls.jsonl")]
+    Check(CheckArgs),
+    /// A swarm of agents against loopback targets; needs no network
+    #[command(after_help = "Example:\n  tidegate drill --seconds 20")]
+    Drill(DrillArgs),
+}
+
+#[derive(Debug, Clone, Copy, ClapArgs)]
+pub(super) struct Output {
+    /// One JSON object a line
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct RunArgs {
+    /// A file of tasks, one a line: a URL, or a JSON object with a `url`; `-` reads stdin
+    pub(super) tasks: PathBuf,
+    /// Where results and bodies go
+    #[arg(long, value_name = "DIR", default_value = "tidegate-out")]
+    pub(super) out: PathBuf,
+    /// Calls under way at once, over all targets
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = spans::at_least_one)]
+    pub(super) concurrency: usize,
+    /// Stop after this long, whatever is left (exit 75)
+    #[arg(long, value_name = "SPAN", value_parser = spans::span)]
+    pub(super) deadline: Option<Duration>,
+    /// Count bad lines instead of stopping at them
+    #[arg(long)]
+    pub(super) skip_bad: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ExplainArgs {
+    /// The URL of a call
+    pub(super) url: String,
+    /// Its method
+    #[arg(long, default_value = "GET")]
+    pub(super) method: String,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct BudgetArgs {
+    /// URLs or targets; every known target when none is named
+    pub(super) targets: Vec<String>,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct TasksArgs {
+    /// List tasks instead of counting them
+    #[arg(long)]
+    pub(super) list: bool,
+    /// Only tasks in this state
+    #[arg(long, value_enum)]
+    pub(super) state: Option<StateName>,
+    /// Only complete tasks that ended so
+    #[arg(long, value_enum)]
+    pub(super) outcome: Option<OutcomeName>,
+    /// Only tasks of this target
+    #[arg(long, value_name = "TARGET")]
+    pub(super) target: Option<String>,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum StateName {
+    Queued,
+    Running,
+    Backoff,
+    Complete,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum OutcomeName {
+    Succeeded,
+    Answered,
+    Failed,
+    Ambiguous,
+    Expired,
+    Cancelled,
+    Refused,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct HoldArgs {
+    /// A target, a URL, pool:NAME or group:NAME
+    pub(super) target: String,
+    /// For how long [default: until released]
+    #[arg(long = "for", value_name = "SPAN", value_parser = spans::span)]
+    pub(super) span: Option<Duration>,
+    #[command(flatten)]
+    pub(super) signed: Signed,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ReleaseArgs {
+    /// A target, a URL, pool:NAME or group:NAME
+    pub(super) target: String,
+    #[command(flatten)]
+    pub(super) signed: Signed,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct Signed {
+    /// Who says so
+    #[arg(long, value_name = "NAME", env = "USER", default_value = "operator")]
+    pub(super) by: String,
+    /// Why
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(super) note: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AuditCommand {
+    /// Everything on record, in the order in which it became known
+    #[command(after_help = "Example:\n  tidegate audit events --target https://example.org --from 2026-12-01")]
+    Events(AuditArgs),
+    /// What was decided: grants, deferrals, refusals, pauses, changes by hand
+    #[command(after_help = "Example:\n  tidegate audit decisions --agent scout --json")]
+    Decisions(AuditArgs),
+    /// Sums per target and window, beside the envelope
+    #[command(after_help = "Example:\n  tidegate audit windows --width 1min --target https://example.org")]
+    Windows(WindowsArgs),
+    /// Which agent, trajectory or step caused the pressure
+    #[command(after_help = "Example:\n  tidegate audit who --by trajectory")]
+    Who(WhoArgs),
+    /// Every envelope that was ever in force, and where it came from
+    #[command(after_help = "Example:\n  tidegate audit envelopes --json")]
+    Envelopes(Output),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct AuditArgs {
+    /// Only this target, or the target of this URL
+    #[arg(long)]
+    pub(super) target: Option<String>,
+    /// Only this domain and everything below it
+    #[arg(long, value_name = "DOMAIN")]
+    pub(super) site: Option<String>,
+    /// Only this agent
+    #[arg(long)]
+    pub(super) agent: Option<String>,
+    /// Only this trajectory
+    #[arg(long)]
+    pub(super) trajectory: Option<String>,
+    /// Not before: RFC 3339, a date, or a span back from now such as 2h
+    #[arg(long, value_name = "TIME", value_parser = spans::instant)]
+    pub(super) from: Option<SystemTime>,
+    /// Before: RFC 3339, a date, or a span back from now such as 5min
+    #[arg(long, value_name = "TIME", value_parser = spans::instant)]
+    pub(super) to: Option<SystemTime>,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct WindowsArgs {
+    /// The width of a window
+    #[arg(long, value_name = "SPAN", default_value = "1min", value_parser = spans::span)]
+    pub(super) width: Duration,
+    #[command(flatten)]
+    pub(super) audit: AuditArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct WhoArgs {
+    /// Grouped by what
+    #[arg(long, value_enum, default_value_t = ByName::Agent)]
+    pub(super) by: ByName,
+    #[command(flatten)]
+    pub(super) audit: AuditArgs,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum ByName {
+    Agent,
+    Trajectory,
+    Step,
+    Goal,
+    Target,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct CheckArgs {
+    /// A file of tasks
+    pub(super) tasks: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct DrillArgs {
+    /// About how long the swarm works
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u64).range(3..=600))]
+    pub(super) seconds: u64,
+    /// Agents in the swarm
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(super) agents: u64,
+    /// Keep the record here instead of throwing it away
+    #[arg(long, value_name = "DIR")]
+    pub(super) keep: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) output: Output,
+}

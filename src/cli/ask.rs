@@ -1,0 +1,250 @@
+//! Commands that ask: the gate that holds the store, or the store itself when
+//! no gate runs.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::args::{AuditArgs, AuditCommand, ByName, Command, OutcomeName, Output, StateName};
+use super::gate;
+use super::show::Rows;
+use super::table::Column;
+use super::{Exit, Failure};
+use crate::config::{Config, Overrides};
+use crate::serve::{By, ControlError, Desk, Question, Record, TaskFilter, Wanted, ask};
+use crate::store::{IfMissing, StoreError};
+
+type Asked = (Question, Output, &'static [Column]);
+
+/// Answers one of the asking commands.
+pub(super) async fn command(overrides: &Overrides, command: Command) -> Result<Exit, Failure> {
+    let config = gate::config(overrides)?;
+    let explains = matches!(command, Command::Explain(_));
+    let (question, output, columns) = question(command)?;
+    let mut rows = Rows::new(output.json, columns);
+    let answered = match ask(&config.store, &question, |row| rows.add(&row)).await {
+        Err(ControlError::NobodyThere) => by_ourselves(&config, question, &mut rows, explains).await,
+        Err(error) => Err(error.into()),
+        Ok(()) => Ok(()),
+    };
+    rows.end();
+    answered.map(|()| Exit::Done)
+}
+
+/// No gate runs: the store is opened for as long as the question takes. What
+/// holds for a URL can be told without any store.
+async fn by_ourselves(config: &Config, question: Question, rows: &mut Rows, explains: bool) -> Result<(), Failure> {
+    let scratch;
+    let opened = match gate::open(config, &config.store, IfMissing::Fail) {
+        Err(StoreError::Missing(_)) if explains => {
+            scratch = gate::Scratch::new()?;
+            gate::open(config, scratch.folder(), IfMissing::Create)?
+        }
+        other => other?,
+    };
+    let guard = Arc::new(crate::egress::guard::Guard::new(config.allow_private.clone()));
+    let desk = Desk { admission: opened.clone(), guard, schedule: None };
+    let (sender, mut found) = mpsc::channel::<Value>(256);
+    let answer = desk.answer(question, sender);
+    let shown = async {
+        while let Some(row) = found.recv().await {
+            if !rows.add(&row) {
+                break;
+            }
+        }
+    };
+    let (answered, ()) = tokio::join!(answer, shown);
+    opened.close().wait().await?;
+    answered.map_err(Failure::from)
+}
+
+fn question(command: Command) -> Result<Asked, Failure> {
+    Ok(match command {
+        Command::Status(output) => (Question::Status, output, STATUS),
+        Command::Explain(args) => {
+            let question = Question::Explain { url: args.url, method: args.method.to_ascii_uppercase() };
+            (question, args.output, EXPLAIN)
+        }
+        Command::Budget(args) if args.targets.is_empty() => (Question::Targets, args.output, BUDGET),
+        Command::Budget(args) => (Question::Budget { targets: args.targets }, args.output, BUDGET),
+        Command::Targets(output) => (Question::Targets, output, TARGETS),
+        Command::Tasks(args) => {
+            let columns = if args.list { TASK_LIST } else { TASK_COUNTS };
+            let filter = TaskFilter {
+                list: args.list,
+                state: args.state.map(|state| state_name(state).to_owned()),
+                outcome: args.outcome.map(|outcome| outcome_name(outcome).to_owned()),
+                target: args.target,
+            };
+            (Question::Tasks(filter), args.output, columns)
+        }
+        Command::Hold(args) => {
+            let for_ms = args.span.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+            let (by, note) = (args.signed.by, args.signed.note);
+            (Question::Hold { target: args.target, for_ms, by, note }, args.output, CHANGED)
+        }
+        Command::Release(args) => {
+            let (by, note) = (args.signed.by, args.signed.note);
+            (Question::Release { target: args.target, by, note }, args.output, CHANGED)
+        }
+        Command::Audit(audit) => audited(audit),
+        Command::Run(_) | Command::Check(_) | Command::Drill(_) => {
+            return Err(Failure::usage("this command asks nothing"));
+        }
+    })
+}
+
+fn audited(command: AuditCommand) -> Asked {
+    let (record, args, columns) = match command {
+        AuditCommand::Events(args) => (Record::Events, args, EVENTS),
+        AuditCommand::Decisions(args) => (Record::Decisions, args, DECISIONS),
+        AuditCommand::Windows(args) => {
+            (Record::Windows { seconds: args.width.as_secs().max(1) }, args.audit, WINDOWS)
+        }
+        AuditCommand::Who(args) => (Record::Who { by: grouping(args.by) }, args.audit, WHO),
+        AuditCommand::Envelopes(output) => {
+            let question = Question::Audit { record: Record::Envelopes, wanted: Wanted::default() };
+            return (question, output, ENVELOPES);
+        }
+    };
+    let AuditArgs { target, site, agent, trajectory, from, to, output } = args;
+    let wanted = Wanted { target, site, agent, trajectory, from, to };
+    (Question::Audit { record, wanted }, output, columns)
+}
+
+fn grouping(by: ByName) -> By {
+    match by {
+        ByName::Agent => By::Agent,
+        ByName::Trajectory => By::Trajectory,
+        ByName::Step => By::Step,
+        ByName::Goal => By::Goal,
+        ByName::Target => By::Target,
+    }
+}
+
+fn state_name(state: StateName) -> &'static str {
+    match state {
+        StateName::Queued => "queued",
+        StateName::Running => "running",
+        StateName::Backoff => "backoff",
+        StateName::Complete => "complete",
+    }
+}
+
+fn outcome_name(outcome: OutcomeName) -> &'static str {
+    match outcome {
+        OutcomeName::Succeeded => "succeeded",
+        OutcomeName::Answered => "answered",
+        OutcomeName::Failed => "failed",
+        OutcomeName::Ambiguous => "ambiguous",
+        OutcomeName::Expired => "expired",
+        OutcomeName::Cancelled => "cancelled",
+        OutcomeName::Refused => "refused",
+    }
+}
+
+const STATUS: &[Column] = &[
+    Column("STORE", "store"),
+    Column("RUNNING", "running"),
+    Column("JOBS", "jobs"),
+    Column("WAKES AT", "wakes_at"),
+];
+const EXPLAIN: &[Column] = &[
+    Column("TARGET", "target"),
+    Column("CLASS", "class"),
+    Column("PATH", "path"),
+    Column("GROUP", "group"),
+    Column("LIMITS", "limits"),
+    Column("REVISION", "envelope_revision"),
+    Column("BLOCKED", "blocked"),
+];
+const BUDGET: &[Column] = &[
+    Column("TARGET", "target"),
+    Column("STATE", "state"),
+    Column("READY AT", "ready_at"),
+    Column("LIMITS", "limits"),
+    Column("REVISION", "envelope_revision"),
+];
+const TARGETS: &[Column] = &[
+    Column("TARGET", "target"),
+    Column("STATE", "state"),
+    Column("READY AT", "ready_at"),
+    Column("WAITING", "tasks_waiting"),
+    Column("CALLS", "calls"),
+    Column("LIMITS", "limits"),
+    Column("PAUSE", "pause.reason"),
+    Column("HOLD", "hold.note"),
+];
+const TASK_COUNTS: &[Column] = &[Column("STATE", "state"), Column("OUTCOME", "outcome"), Column("TASKS", "tasks")];
+const TASK_LIST: &[Column] = &[
+    Column("ID", "id"),
+    Column("STATE", "state"),
+    Column("OUTCOME", "outcome"),
+    Column("CAUSE", "cause"),
+    Column("UNTIL", "until"),
+    Column("TARGET", "target"),
+    Column("AGENT", "agent"),
+    Column("ATTEMPTS", "attempts"),
+    Column("DEFERRALS", "deferrals"),
+    Column("ERROR", "error"),
+];
+const CHANGED: &[Column] = &[Column("TARGET", "target"), Column("STATE", "state")];
+const EVENTS: &[Column] = &[
+    Column("AT", "at"),
+    Column("KIND", "kind"),
+    Column("TARGET", "target"),
+    Column("AGENT", "agent"),
+    Column("STEP", "step"),
+    Column("METHOD", "method"),
+    Column("PATH", "path"),
+    Column("END", "end"),
+    Column("STATUS", "status"),
+    Column("CAUSE", "cause"),
+    Column("COUNT", "count"),
+    Column("REVISION", "envelope_revision"),
+];
+const DECISIONS: &[Column] = &[
+    Column("AT", "at"),
+    Column("DECISION", "decision"),
+    Column("TARGET", "target"),
+    Column("AGENT", "agent"),
+    Column("TRAJECTORY", "trajectory"),
+    Column("STEP", "step"),
+    Column("REVISION", "envelope_revision"),
+    Column("WHY", "why"),
+];
+const WINDOWS: &[Column] = &[
+    Column("FROM", "from"),
+    Column("TARGET", "target"),
+    Column("CALLS", "calls"),
+    Column("THROTTLED", "throttled"),
+    Column("FAILED", "failed"),
+    Column("DEFERRALS", "deferrals"),
+    Column("REFUSALS", "refusals"),
+    Column("BYTES", "bytes"),
+    Column("ENVELOPE", "envelope"),
+];
+const WHO: &[Column] = &[
+    Column("AGENT", "agent"),
+    Column("TRAJECTORY", "trajectory"),
+    Column("STEP", "step"),
+    Column("GOAL", "goal"),
+    Column("TARGET", "target"),
+    Column("CALLS", "calls"),
+    Column("THROTTLED", "throttled"),
+    Column("DEFERRALS", "deferrals"),
+    Column("RETRIES", "retries"),
+    Column("REPEATS", "repeats"),
+    Column("TARGETS", "targets"),
+    Column("BYTES", "bytes"),
+];
+const ENVELOPES: &[Column] = &[
+    Column("REVISION", "revision"),
+    Column("IN FORCE FROM", "at"),
+    Column("LIMITS", "limits"),
+    Column("AUTHOR", "author"),
+    Column("SOURCE", "source"),
+    Column("AS OF", "as_of"),
+    Column("NOTE", "note"),
+];

@@ -1,0 +1,78 @@
+//! `check`: the configuration and a task file, everything wrong with them at
+//! once, nothing sent.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use super::args::CheckArgs;
+use super::show::say;
+use super::{Exit, Failure, gate};
+use crate::clock::{SystemClock, wall_offset};
+use crate::config::Overrides;
+use crate::schedule::list::{Checked, Context, check as check_list};
+
+pub(super) fn check(overrides: &Overrides, args: &CheckArgs) -> Result<Exit, Failure> {
+    let config = gate::config(overrides);
+    let tasks = args.tasks.as_deref().map(tasks).transpose();
+    match &config {
+        Ok(config) => match &config.source.path {
+            Some(path) => say(&format!("{}: no errors", path.display())),
+            None => say("no configuration file: the built-in defaults hold"),
+        },
+        Err(failure) => say(&failure.words),
+    }
+    let tasks = match tasks {
+        Ok(checked) => checked,
+        Err(failure) if config.is_ok() => return Err(failure),
+        Err(failure) => {
+            say(&failure.words);
+            return Ok(Exit::Usage);
+        }
+    };
+    let bad = tasks.as_ref().is_some_and(|checked| checked.bad_count > 0);
+    if let (Some(checked), Some(path)) = (&tasks, &args.tasks) {
+        report(path, checked);
+    }
+    Ok(if bad || config.is_err() { Exit::Usage } else { Exit::Done })
+}
+
+/// Reads a whole task file.
+pub(super) fn tasks(path: &Path) -> Result<Checked, Failure> {
+    let file = open(path)?;
+    let env = |name: &str| std::env::var(name).ok();
+    let context = Context { env: &env, wall_offset: wall_offset(&SystemClock::resumed(None)) };
+    check_list(BufReader::with_capacity(1 << 20, file), context).map_err(|error| unreadable(path, &error))
+}
+
+pub(super) fn open(path: &Path) -> Result<File, Failure> {
+    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    match file.metadata() {
+        Ok(metadata) if metadata.is_dir() => {
+            Err(Failure::usage(format!("{} is a folder, not a file of tasks", path.display())))
+        }
+        _ => Ok(file),
+    }
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage(format!("{}: {error}", path.display()))
+}
+
+/// Says what is wrong with a task file, and how much there is in it.
+pub(super) fn report(path: &Path, checked: &Checked) {
+    for bad in &checked.bad {
+        say(&format!("{}: {bad}", path.display()));
+    }
+    let shown = checked.bad.len();
+    if checked.bad_count > shown {
+        say(&format!("{}: {} more bad lines", path.display(), checked.bad_count - shown));
+    }
+    say(&format!(
+        "{}: {} tasks, {} of them asked for twice, {} bad lines",
+        path.display(),
+        checked.tasks,
+        checked.duplicates,
+        checked.bad_count
+    ));
+}

@@ -1,0 +1,105 @@
+//! From a configuration to an open gate.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+
+use super::Failure;
+use crate::admission::{Admission, Policy};
+use crate::config::{Config, Overrides};
+use crate::egress::guard::{Guard, pinned_lookup, system_lookup};
+use crate::egress::Wire;
+use crate::store::{IfMissing, Store, StoreError};
+use crate::target::TargetKey;
+use crate::telemetry;
+
+/// Reads the configuration; everything that is wrong is reported at once.
+pub(super) fn config(overrides: &Overrides) -> Result<Config, Failure> {
+    Config::load(overrides, &|name| std::env::var(name).ok()).map_err(Failure::usage)
+}
+
+/// Opens the gate over a store.
+pub(super) fn open(config: &Config, store: &Path, if_missing: IfMissing) -> Result<Arc<Admission>, StoreError> {
+    let store = Arc::new(Store::open(store, if_missing, config.min_free)?);
+    let clock = store.clock();
+    for rule in config.rulebook.rules() {
+        rule.pattern.origin().iter().for_each(telemetry::name_target);
+    }
+    let policy = Policy {
+        paths: config.paths,
+        steps: config.steps,
+        user_agent: user_agent(config).into(),
+        rules: config.source.digest.as_str().into(),
+    };
+    Admission::open(store, clock, config.rulebook.clone(), policy)
+}
+
+fn user_agent(config: &Config) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    match &config.contact {
+        Some(contact) => format!("tidegate/{version} (+{contact})"),
+        None => format!("tidegate/{version}"),
+    }
+}
+
+/// How the wire is reached, by the configuration.
+pub(super) fn wire(config: &Config, admission: &Admission) -> Wire {
+    let pins: HashMap<_, _> = config.resolve.clone().into_iter().collect();
+    Wire {
+        guard: Arc::new(Guard::new(config.allow_private.clone())),
+        lookup: pinned_lookup(pins, system_lookup()),
+        ca_file: config.ca_file.clone(),
+        user_agent: admission.user_agent().clone(),
+    }
+}
+
+/// Lanes of configured targets exist from the start, so that they are listed.
+pub(super) fn name_lanes(admission: &Admission) -> Result<(), StoreError> {
+    for rule in admission.rulebook().rules() {
+        if let Some(origin) = rule.pattern.origin() {
+            admission.lane(&TargetKey::from(origin))?;
+        }
+    }
+    Ok(())
+}
+
+/// A folder of this process's own, gone when it is dropped.
+pub(super) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(super) fn new() -> std::io::Result<Self> {
+        let base = std::env::temp_dir();
+        for number in 0..1000_u32 {
+            let folder = base.join(format!("tidegate-{}-{number}", std::process::id()));
+            match std::fs::create_dir(&folder) {
+                Ok(()) => return Ok(Self(folder)),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(std::io::Error::other(format!("{} is full of folders of this name", base.display())))
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Installs the recorder of this process's metrics, once, and gives their text.
+pub(super) fn metrics() -> crate::serve::Metrics {
+    static HANDLE: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+    let handle = HANDLE.get_or_init(|| {
+        let handle = PrometheusBuilder::new().install_recorder().ok();
+        telemetry::describe();
+        handle
+    });
+    Arc::new(move || handle.as_ref().map(PrometheusHandle::render).unwrap_or_default())
+}

@@ -1,0 +1,237 @@
+//! `run`: a task file through the gate, to the end of the list.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::args::RunArgs;
+use super::check;
+use super::progress::Progress;
+use super::show::say;
+use super::{Exit, Failure, gate};
+use crate::admission::Admission;
+use crate::clock::wall_offset;
+use crate::config::{Config, Overrides};
+use crate::egress::{Bodies, Egress};
+use crate::outcome::Outcome;
+use crate::schedule::list::{Context, ListFault, tasks};
+use crate::schedule::{Fetch, Handle, Job, JobRecord, Results, Schedule, Settings, Started, Stop, SubmitError};
+use crate::serve::{Control, Desk};
+use crate::store::IfMissing;
+
+pub(super) async fn run(overrides: &Overrides, args: RunArgs) -> Result<Exit, Failure> {
+    let config = gate::config(overrides)?;
+    std::fs::create_dir_all(&args.out).map_err(|error| in_folder(&args.out, &error))?;
+    let list = TaskFile::of(&args)?;
+    let checked = check::tasks(list.path())?;
+    if checked.bad_count > 0 {
+        check::report(&args.tasks, &checked);
+        if !args.skip_bad {
+            say("nothing was sent; mend these lines, or leave them out with --skip-bad");
+            return Ok(Exit::Usage);
+        }
+    }
+    let admission = gate::open(&config, &config.store, IfMissing::Create)?;
+    let ended = with_gate(&config, &args, &list, &admission).await;
+    admission.close().wait().await?;
+    ended
+}
+
+async fn with_gate(
+    config: &Config,
+    args: &RunArgs,
+    list: &TaskFile,
+    admission: &Arc<Admission>,
+) -> Result<Exit, Failure> {
+    gate::name_lanes(admission)?;
+    let wire = gate::wire(config, admission);
+    let egress = Arc::new(Egress::new(admission.clone(), &wire)?);
+    let bodies = Bodies::in_folder(&args.out).map_err(|error| in_folder(&args.out, &error))?;
+    let job = Arc::new(Job::of(admission.store().clone(), &args.out)?);
+    let mut results = open_results(&args.out, &job)?;
+    let metrics = super::gate::metrics();
+    let schedule = Schedule {
+        admission: admission.clone(),
+        job: job.clone(),
+        work: Arc::new(Fetch::new(egress, bodies)),
+        settings: Settings { concurrency: args.concurrency, ..Settings::default() },
+    };
+    let Started { handle, mut completed, mut stopped } = schedule.start()?;
+    let desk = Desk { admission: admission.clone(), guard: wire.guard, schedule: Some(handle.clone()) };
+    let control = Control::open(desk, metrics).await?;
+    let mut signals = Signals::new()?;
+    let mut progress = Progress::new(admission.clone(), job.clone());
+    let deadline = tokio::time::sleep(args.deadline.unwrap_or(Duration::MAX));
+    tokio::pin!(deadline);
+    let submitted = submit(list.path(), admission, &handle);
+    tokio::pin!(submitted);
+    let mut loading = true;
+    let mut late = false;
+    let mut stop = loop {
+        tokio::select! {
+            Some(done) = completed.recv() => results.append(done.place, &done.line).map_err(|error| in_folder(&args.out, &error))?,
+            submitted = &mut submitted, if loading => {
+                loading = false;
+                progress.submitted(submitted?);
+                handle.seal();
+            }
+            stop = &mut stopped => break stop.unwrap_or_else(|error| Stop::Fault(error.to_string())),
+            number = signals.next() => signals.stop(number, &handle),
+            () = &mut deadline, if !late && args.deadline.is_some() => {
+                late = true;
+                handle.stop();
+            }
+            () = progress.tick() => progress.show(&handle).await,
+        }
+    };
+    while let Ok(done) = completed.try_recv() {
+        results.append(done.place, &done.line).map_err(|error| in_folder(&args.out, &error))?;
+    }
+    drop(control);
+    progress.end();
+    let record = job.record();
+    summary(&args.out, &record);
+    if let Stop::Fault(words) = &mut stop {
+        return Err(Failure { exit: Exit::Error, words: std::mem::take(words) });
+    }
+    Ok(match (stop, signals.first) {
+        (Stop::Done, _) if unanswered(&record) > 0 => Exit::Unanswered,
+        (Stop::Done, _) => Exit::Done,
+        (_, Some(number)) => Exit::Signal(number),
+        _ => Exit::Deferred,
+    })
+}
+
+fn in_folder(folder: &Path, error: &io::Error) -> Failure {
+    Failure { exit: Exit::Error, words: format!("{}: {error}", folder.display()) }
+}
+
+fn open_results(out: &Path, job: &Job) -> Result<Results, Failure> {
+    let path = out.join("results.jsonl");
+    let stored = |place| job.result(place).map_err(io::Error::other);
+    Results::open(&path, &stored, job.record().results).map_err(|error| in_folder(&path, &error))
+}
+
+/// Tasks are handed over in pieces of this many.
+const PIECE: usize = 1000;
+
+/// Hands the file's tasks over; those of an earlier run are known.
+async fn submit(path: &Path, admission: &Arc<Admission>, handle: &Handle) -> Result<u64, Failure> {
+    let file = BufReader::with_capacity(1 << 20, check::open(path)?);
+    let env = |name: &str| std::env::var(name).ok();
+    let context = Context { env: &env, wall_offset: wall_offset(&**admission.clock()) };
+    let mut piece = Vec::with_capacity(PIECE);
+    let mut known = 0;
+    let mut list = tasks(file, context);
+    loop {
+        let next = list.next();
+        let ended = next.is_none();
+        match next {
+            Some(Ok(task)) => piece.push(task),
+            // Bad lines were reported, and waved through, before anything was sent.
+            Some(Err(ListFault::Line(_))) | None => {}
+            Some(Err(ListFault::File(error))) => return Err(Failure::usage(format!("{}: {error}", path.display()))),
+        }
+        if piece.len() >= PIECE || ended {
+            let submitted = match handle.submit(std::mem::take(&mut piece)).await {
+                Ok(submitted) => submitted,
+                // It has stopped for a reason of its own, which is told in its place.
+                Err(SubmitError::Stopped(_)) => return Ok(known),
+                Err(error) => return Err(error.into()),
+            };
+            known += submitted.known;
+            if let Some(id) = submitted.conflicts.first() {
+                handle.stop();
+                return Err(Failure::usage(format!(
+                    "{}: the id {id} was asked for before with another method, URL, headers or body: \
+                     give the new call another id, or its results another --out",
+                    path.display()
+                )));
+            }
+        }
+        if ended {
+            return Ok(known);
+        }
+    }
+}
+
+fn unanswered(record: &JobRecord) -> u64 {
+    let without = Outcome::ALL.into_iter().filter(|outcome| !outcome.has_answer());
+    without.map(|outcome| record.outcome(outcome)).sum()
+}
+
+fn summary(out: &Path, record: &JobRecord) {
+    let left = record.accepted().saturating_sub(record.results);
+    let counts = Outcome::ALL.into_iter().filter(|outcome| record.outcome(*outcome) > 0);
+    let counts: Vec<String> = counts.map(|outcome| format!("{} {outcome}", record.outcome(outcome))).collect();
+    let counts = if counts.is_empty() { "none complete".to_owned() } else { counts.join(", ") };
+    say(&format!("{} tasks: {counts}; {left} left", record.accepted()));
+    say(&format!("results: {}", out.join("results.jsonl").display()));
+    if left > 0 {
+        say("run the same command again to go on");
+    }
+}
+
+/// The file of tasks; what comes from stdin is kept until the run is over.
+struct TaskFile {
+    path: PathBuf,
+    spooled: bool,
+}
+
+impl TaskFile {
+    fn of(args: &RunArgs) -> Result<Self, Failure> {
+        if args.tasks.as_os_str() != "-" {
+            return Ok(Self { path: args.tasks.clone(), spooled: false });
+        }
+        let path = args.out.join(".tasks-from-stdin");
+        let copied = File::create(&path).and_then(|mut file| io::copy(&mut io::stdin().lock(), &mut file));
+        copied.map_err(|error| in_folder(&path, &error))?;
+        Ok(Self { path, spooled: true })
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for TaskFile {
+    fn drop(&mut self) {
+        if self.spooled {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The first signal lets calls under way end; the second does not.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    first: Option<u8>,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())?, first: None })
+    }
+
+    async fn next(&mut self) -> u8 {
+        tokio::select! {
+            _ = self.interrupt.recv() => 2,
+            _ = self.terminate.recv() => 15,
+        }
+    }
+
+    fn stop(&mut self, number: u8, handle: &Handle) {
+        if self.first.replace(number).is_some() {
+            // Calls under way are on record, and are taken up by the next run.
+            #[expect(clippy::exit, reason = "the second signal asks for exactly this")]
+            std::process::exit(i32::from(number) + 128);
+        }
+        say("stopping: calls under way are ended first (again: at once)");
+        handle.stop();
+    }
+}

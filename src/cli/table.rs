@@ -1,0 +1,84 @@
+//! Tables for people, made of the same rows that programs get as JSON.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// A column: its heading, and where in a row its value is (`a.b`).
+pub(super) struct Column(pub(super) &'static str, pub(super) &'static str);
+
+pub(super) struct Table {
+    columns: &'static [Column],
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(super) fn new(columns: &'static [Column]) -> Self {
+        Self { columns, rows: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, row: &Value) {
+        let cells = self.columns.iter().map(|Column(_, path)| {
+            let found = path.split('.').try_fold(row, |value, name| value.get(name));
+            found.map(text).unwrap_or_default()
+        });
+        self.rows.push(cells.collect());
+    }
+}
+
+/// A value in a cell: no quotes, nothing for null, lists in words.
+pub(super) fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.chars().map(|c| if c.is_control() { '?' } else { c }).collect(),
+        Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(", "),
+        Value::Object(fields) if fields.contains_key("limit") => {
+            let field = |name: &str| fields.get(name).map(text).unwrap_or_default();
+            let left = fields.get("left").map(|left| format!(" ({left} left)")).unwrap_or_default();
+            format!("{} {}{left}", field("scope"), field("limit"))
+        }
+        Value::Object(fields) => {
+            let words = fields.iter().filter(|(_, value)| !value.is_null());
+            words.map(|(name, value)| format!("{name} {}", text(value))).collect::<Vec<_>>().join(", ")
+        }
+        other => other.to_string(),
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let heads = self.columns.iter().map(|Column(head, _)| (*head).to_owned()).collect();
+        let lines = || std::iter::once(&heads).chain(&self.rows);
+        let widths: Vec<usize> = (0..self.columns.len())
+            .map(|column| lines().filter_map(|line: &Vec<String>| line.get(column)).map(|cell| cell.chars().count()).max())
+            .map(Option::unwrap_or_default)
+            .collect();
+        for line in lines() {
+            let mut written = String::new();
+            for (cell, width) in line.iter().zip(&widths) {
+                written.push_str(&format!("{cell:<width$}  "));
+            }
+            writeln!(f, "{}", written.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_as_wide_as_its_widest_cell() {
+        static COLUMNS: [Column; 2] = [Column("TARGET", "target"), Column("LEFT", "limits.left")];
+        let mut table = Table::new(&COLUMNS);
+        table.add(&serde_json::json!({"target": "http://a.example", "limits": {"left": 3}}));
+        table.add(&serde_json::json!({"target": "x"}));
+        assert_eq!(table.to_string(), "TARGET            LEFT\nhttp://a.example  3\nx\n");
+    }
+
+    #[test]
+    fn nothing_in_a_cell_moves_the_cursor() {
+        assert_eq!(text(&serde_json::json!("a\u{1b}[2Jb\n")), "a?[2Jb?");
+    }
+}

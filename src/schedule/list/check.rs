@@ -1,0 +1,78 @@
+//! The whole file before its first task: a slip in the last line should not cost a night.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
+use std::io::{self, BufRead};
+
+use super::entries::{Entries, Entry};
+use super::identity::digest;
+use super::{BadLine, Context, ListFault};
+
+/// Bad lines that are kept to be shown; the others are counted.
+pub const MOST_SHOWN: usize = 100;
+
+/// What is in a task file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Tasks, each counted once.
+    pub tasks: usize,
+    /// Lines that ask once more for a task of the file, in the same words.
+    pub duplicates: usize,
+    /// The first [`MOST_SHOWN`] bad lines.
+    pub bad: Vec<BadLine>,
+    /// All bad lines.
+    pub bad_count: usize,
+}
+
+/// What is remembered of a task: a list of millions has to fit into memory.
+struct Seen {
+    content: [u8; 16],
+    line: u32,
+}
+
+/// Reads a task file to its end, in memory that grows by some 40 bytes a task.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn check(reader: impl BufRead, context: Context<'_>) -> io::Result<Checked> {
+    let mut checked = Checked::default();
+    let mut seen = HashMap::new();
+    for entry in Entries::new(reader, context) {
+        match entry {
+            Ok(entry) => checked.add(&entry, &mut seen),
+            Err(ListFault::Line(bad)) => checked.refuse(bad),
+            Err(ListFault::File(error)) => return Err(error),
+        }
+    }
+    Ok(checked)
+}
+
+impl Checked {
+    fn add(&mut self, entry: &Entry, seen: &mut HashMap<[u8; 16], Seen>) {
+        let Entry { line, new } = entry;
+        match seen.entry(digest([new.task.id.as_bytes()])) {
+            Slot::Vacant(slot) => {
+                slot.insert(Seen {
+                    content: new.content,
+                    line: u32::try_from(*line).unwrap_or(u32::MAX),
+                });
+                self.tasks += 1;
+            }
+            Slot::Occupied(slot) if slot.get().content == new.content => self.duplicates += 1,
+            Slot::Occupied(slot) => {
+                let message = format!(
+                    "line {} has the same id and asks for another call; one of them needs an id of its own",
+                    slot.get().line
+                );
+                self.refuse(BadLine { line: *line, field: Some("id".to_owned()), message });
+            }
+        }
+    }
+
+    fn refuse(&mut self, bad: BadLine) {
+        self.bad_count += 1;
+        if self.bad.len() < MOST_SHOWN {
+            self.bad.push(bad);
+        }
+    }
+}

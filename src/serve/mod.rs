@@ -1,0 +1,15 @@
+//! Talking to a running gate.
+//!
+//! Whoever opens a store holds it alone, so every other command asks the
+//! process that does. That process answers [`Question`]s at a loopback port,
+//! named with a secret in a file that only the store's owner can read.
+
+mod budgets;
+mod control;
+mod desk;
+mod question;
+mod tasks;
+
+pub use control::{Control, ControlError, Metrics, ask};
+pub use desk::{AnswerError, Desk, Rows};
+pub use question::{By, Question, Record, TaskFilter, Wanted};

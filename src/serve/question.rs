@@ -1,0 +1,124 @@
+//! What can be asked of a gate, whether it runs in this process or another.
+
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+/// A question, or an operator's word.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    /// How far, how fast, what is stuck.
+    Status,
+    /// What is left at these targets or URLs.
+    Budget {
+        /// Target keys or URLs.
+        targets: Vec<String>,
+    },
+    /// Every target that is known now.
+    Targets,
+    /// What holds for a call; sends nothing.
+    Explain {
+        /// Its URL.
+        url: String,
+        /// Its method.
+        method: String,
+    },
+    /// Tasks, counted or listed.
+    Tasks(TaskFilter),
+    /// Stop a target.
+    Hold {
+        /// A target key, URL, `pool:NAME` or `group:NAME`.
+        target: String,
+        /// For so many milliseconds; for ever where it is not said.
+        for_ms: Option<u64>,
+        /// Who says so.
+        by: String,
+        /// Why.
+        note: String,
+    },
+    /// Let a target go.
+    Release {
+        /// As for a hold.
+        target: String,
+        /// Who says so.
+        by: String,
+        /// Why.
+        note: String,
+    },
+    /// The record.
+    Audit {
+        /// In which form.
+        record: Record,
+        /// Which part of it.
+        wanted: Wanted,
+    },
+}
+
+/// Which tasks.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct TaskFilter {
+    /// List them instead of counting.
+    pub list: bool,
+    /// `queued`, `running`, `backoff` or `complete`.
+    pub state: Option<String>,
+    /// Of complete ones: how they ended.
+    pub outcome: Option<String>,
+    /// Of this target.
+    pub target: Option<String>,
+}
+
+/// A form of the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Record {
+    /// Everything, in the order in which it became known.
+    Events,
+    /// What was decided.
+    Decisions,
+    /// Sums per target and window of so many seconds.
+    Windows {
+        /// The width of a window.
+        seconds: u64,
+    },
+    /// Who caused it.
+    Who {
+        /// Grouped by what.
+        by: By,
+    },
+    /// The envelopes.
+    Envelopes,
+}
+
+/// What `who` groups by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// The agent.
+    Agent,
+    /// The agent's run.
+    Trajectory,
+    /// The step in it.
+    Step,
+    /// The goal.
+    Goal,
+    /// The target.
+    Target,
+}
+
+/// Which part of the record.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Wanted {
+    /// A target key or URL.
+    pub target: Option<String>,
+    /// A domain with everything below it.
+    pub site: Option<String>,
+    /// An agent.
+    pub agent: Option<String>,
+    /// A trajectory.
+    pub trajectory: Option<String>,
+    /// Not before.
+    pub from: Option<SystemTime>,
+    /// Before.
+    pub to: Option<SystemTime>,
+}

@@ -1,0 +1,154 @@
+//! How the work stands: as rows.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::desk::{AnswerError, Desk, Rows, send};
+use super::question::TaskFilter;
+use crate::audit::TaskRef;
+use crate::budget::{Cause, rfc3339};
+use crate::clock::wall_offset;
+use crate::outcome::Outcome;
+use crate::schedule::{Job, JobRecord, LaneView, Snapshot, TaskState, TaskView, pending, results};
+
+/// Lanes named in a status.
+const NAMED: usize = 10;
+
+/// How far, how fast, what is stuck and why.
+pub(super) async fn status(desk: &Desk) -> Result<Value, AnswerError> {
+    let offset = wall_offset(&**desk.admission.clock());
+    let snapshot = match &desk.schedule {
+        Some(schedule) => schedule.look(NAMED).await.ok(),
+        None => None,
+    };
+    let running = desk.schedule.as_ref().map(|schedule| schedule.job().number());
+    let jobs = Job::all(desk.admission.store())?.into_iter().map(|(number, record)| {
+        let live = snapshot.as_ref().filter(|_| running == Some(number));
+        job_row(number, &record, live, offset)
+    });
+    Ok(json!({
+        "store": desk.admission.store().folder(),
+        "running": desk.schedule.is_some(),
+        "jobs": jobs.collect::<Vec<_>>(),
+        "wakes_at": snapshot.as_ref().and_then(|snapshot| snapshot.wake).map(|wake| rfc3339(wake, offset)),
+    }))
+}
+
+fn job_row(number: u64, record: &JobRecord, live: Option<&Snapshot>, offset: i64) -> Value {
+    let outcomes = Outcome::ALL.map(|outcome| (outcome.as_str().to_owned(), record.outcome(outcome).into()));
+    let mut row = json!({
+        "job": number,
+        "out": record.out,
+        "tasks": record.accepted(),
+        "complete": record.results,
+        "pending": record.accepted().saturating_sub(record.results),
+        "outcomes": serde_json::Map::from_iter(outcomes),
+    });
+    if let (Some(live), Some(fields)) = (live, row.as_object_mut()) {
+        fields.insert("queued".into(), live.queued.into());
+        fields.insert("running".into(), live.running.into());
+        fields.insert("backoff".into(), live.backoff.into());
+        let lanes: Vec<Value> = live.lanes.iter().map(|lane| lane_row(lane, offset)).collect();
+        fields.insert("targets".into(), lanes.into());
+    }
+    row
+}
+
+fn lane_row(lane: &LaneView, offset: i64) -> Value {
+    json!({
+        "target": lane.target,
+        "tasks_waiting": lane.waiting,
+        "calls": lane.calls,
+        "cause": lane.blocked.map(|(cause, _)| cause.as_str()),
+        "ready_at": lane.blocked.and_then(|(_, ready)| ready).map(|ready| rfc3339(ready, offset)),
+    })
+}
+
+/// Tasks, counted or listed.
+pub(super) async fn answer(desk: &Desk, filter: &TaskFilter, rows: &Rows) -> Result<(), AnswerError> {
+    let live: HashMap<TaskRef, TaskView> = match &desk.schedule {
+        Some(schedule) => schedule.list().await.unwrap_or_default().into_iter().map(|view| (view.task, view)).collect(),
+        None => HashMap::new(),
+    };
+    let store = desk.admission.store().clone();
+    let offset = wall_offset(&**desk.admission.clock());
+    let now = desk.admission.clock().now();
+    let mut counts: HashMap<String, u64> = HashMap::new();
+    for (job, _) in Job::all(&store)? {
+        for entry in pending(&store, job) {
+            let (task, record) = entry?;
+            let view = live.get(&task);
+            let own = record.not_before.filter(|at| *at > now);
+            let (state, until, cause) = match view {
+                Some(TaskView { state: TaskState::Running, .. }) => ("running", None, None),
+                Some(TaskView { state: TaskState::Backoff { until }, .. }) => ("backoff", Some(*until), Some("failed")),
+                // A target that must wait makes all its tasks wait.
+                Some(TaskView { blocked: Some((cause, ready)), .. }) if !matches!(cause, Cause::BudgetEmpty) => {
+                    ("backoff", *ready, Some(cause.as_str()))
+                }
+                Some(TaskView { blocked, .. }) => {
+                    ("queued", blocked.and_then(|(_, ready)| ready), blocked.map(|(cause, _)| cause.as_str()))
+                }
+                None if own.is_some() => ("backoff", own, Some("failed")),
+                None => ("queued", None, None),
+            };
+            let target = crate::target::locate(&record.next.url).ok();
+            let target = target.map(|located| located.origin.to_string()).unwrap_or_default();
+            if !filter.takes(state, None, &target) {
+                continue;
+            }
+            *counts.entry(state.to_owned()).or_default() += 1;
+            if filter.list {
+                let row = json!({
+                    "job": job,
+                    "id": record.task.id,
+                    "state": state,
+                    "until": until.map(|until| rfc3339(until, offset)),
+                    "cause": cause,
+                    "target": target,
+                    "agent": record.task.step.agent,
+                    "attempts": record.attempts,
+                    "deferrals": view.map_or(record.deferrals, |view| view.deferrals),
+                });
+                send(rows, row).await;
+            }
+        }
+        for line in results(&store, job) {
+            let Ok(mut row) = serde_json::from_str::<Value>(&line?) else { continue };
+            let text = |row: &Value, name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let (outcome, target) = (text(&row, "outcome"), text(&row, "target"));
+            if !filter.takes("complete", Some(&outcome), &target) {
+                continue;
+            }
+            *counts.entry(format!("complete {outcome}")).or_default() += 1;
+            if filter.list
+                && let Some(fields) = row.as_object_mut()
+            {
+                fields.insert("job".into(), job.into());
+                fields.insert("state".into(), "complete".into());
+                send(rows, row).await;
+            }
+        }
+    }
+    if !filter.list {
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        counts.sort();
+        for (state, tasks) in counts {
+            let (state, outcome) = state.split_once(' ').map_or((state.as_str(), None), |(a, b)| (a, Some(b)));
+            send(rows, json!({"state": state, "outcome": outcome, "tasks": tasks})).await;
+        }
+    }
+    Ok(())
+}
+
+impl TaskFilter {
+    fn takes(&self, state: &str, outcome: Option<&str>, target: &str) -> bool {
+        self.state.as_deref().is_none_or(|wanted| wanted == state)
+            && self.outcome.as_deref().is_none_or(|wanted| Some(wanted) == outcome)
+            && self.target.as_deref().is_none_or(|wanted| {
+                let origin = |text: &str| text.split('#').next().unwrap_or_default().to_owned();
+                wanted == target || (!wanted.contains('#') && origin(target) == wanted)
+            })
+    }
+}
