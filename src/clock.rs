@@ -263,7 +263,10 @@ mod tests {
     #[test]
     fn a_first_start_takes_the_wall_clock() {
         let anchor = Anchor::carried(None, "a", HOUR, wall(10_000));
-        assert_eq!(anchor.offset + nanos(HOUR), nanos(Duration::from_secs(10_000)));
+        assert_eq!(
+            anchor.offset + nanos(HOUR),
+            nanos(Duration::from_secs(10_000))
+        );
         assert_eq!(anchor.utc_offset, 0);
     }
 

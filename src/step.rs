@@ -33,7 +33,12 @@ impl Step {
     #[must_use]
     pub fn new(agent: &str, trajectory: &str, step: &str, goal: &str) -> Self {
         Self {
-            agent: if agent.is_empty() { UNATTRIBUTED } else { agent }.into(),
+            agent: if agent.is_empty() {
+                UNATTRIBUTED
+            } else {
+                agent
+            }
+            .into(),
             trajectory: trajectory.into(),
             step: step.into(),
             goal: goal.into(),
@@ -77,7 +82,10 @@ mod tests {
 
     #[test]
     fn a_step_is_written_from_the_agent_down() {
-        assert_eq!(Step::new("scout", "run-17", "4", "map").to_string(), "scout/run-17/4");
+        assert_eq!(
+            Step::new("scout", "run-17", "4", "map").to_string(),
+            "scout/run-17/4"
+        );
         assert_eq!(Step::of("scout").to_string(), "scout");
     }
 }

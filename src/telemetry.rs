@@ -64,28 +64,55 @@ impl Labels {
 }
 
 fn label(origin: &Origin, calls: u64) -> metrics::SharedString {
-    LABELS.lock().unwrap_or_else(PoisonError::into_inner).label(origin, calls)
+    LABELS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .label(origin, calls)
 }
 
 /// Gives a configured target a label of its own.
 pub fn name_target(origin: &Origin) {
-    LABELS.lock().unwrap_or_else(PoisonError::into_inner).name(origin);
+    LABELS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .name(origin);
 }
 
 /// Targets that have a label of their own.
 #[must_use]
 pub fn named_targets() -> Vec<Origin> {
-    LABELS.lock().unwrap_or_else(PoisonError::into_inner).named.keys().cloned().collect()
+    LABELS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .named
+        .keys()
+        .cloned()
+        .collect()
 }
 
 /// Says what each metric means, to whichever recorder is installed.
 pub fn describe() {
-    describe_counter!(REQUESTS, "Calls that ended, by target, end and status class");
-    describe_counter!(TOKENS, "Tokens spent by calls that may have reached their target");
-    describe_counter!(DEFERRALS, "Calls told to come back later, by target and cause");
+    describe_counter!(
+        REQUESTS,
+        "Calls that ended, by target, end and status class"
+    );
+    describe_counter!(
+        TOKENS,
+        "Tokens spent by calls that may have reached their target"
+    );
+    describe_counter!(
+        DEFERRALS,
+        "Calls told to come back later, by target and cause"
+    );
     describe_counter!(REFUSALS, "Calls that are never sent, by reason");
-    describe_gauge!(BUDGET_LEFT, "Calls that would be granted at once, by target and limit");
-    describe_counter!(EXHAUSTED, "Whole seconds in which a target had nothing left or was paused");
+    describe_gauge!(
+        BUDGET_LEFT,
+        "Calls that would be granted at once, by target and limit"
+    );
+    describe_counter!(
+        EXHAUSTED,
+        "Whole seconds in which a target had nothing left or was paused"
+    );
     describe_gauge!(TASKS, "Tasks by state");
     describe_counter!(COMPLETED, "Tasks that are complete, by outcome");
 }
@@ -99,7 +126,8 @@ pub(crate) fn call_ended(target: &TargetKey, end: End, status: Option<u16>, cost
         4 => "4xx",
         _ => "5xx",
     });
-    counter!(REQUESTS, "target" => target.clone(), "end" => end.as_str(), "status" => status).increment(1);
+    counter!(REQUESTS, "target" => target.clone(), "end" => end.as_str(), "status" => status)
+        .increment(1);
     if end.may_have_arrived() {
         counter!(TOKENS, "target" => target).increment(u64::from(cost));
     }
@@ -156,8 +184,8 @@ mod tests {
         let mut labels = Labels::default();
         let origin: Origin = "http://quiet.example".parse().unwrap();
         labels.name(&origin);
-        assert_eq!(labels.label(&origin, 1), "http://quiet.example");
+        assert_eq!(&*labels.label(&origin, 1), "http://quiet.example");
         let other: Origin = "http://unknown.example".parse().unwrap();
-        assert_eq!(labels.label(&other, 1), OTHER);
+        assert_eq!(&*labels.label(&other, 1), OTHER);
     }
 }

@@ -26,7 +26,10 @@ pub struct Resolved {
 
 impl Lane {
     pub(super) fn new(key: TargetKey, resolved: Resolved) -> Self {
-        Self { key, resolved: RwLock::new(Arc::new(resolved)) }
+        Self {
+            key,
+            resolved: RwLock::new(Arc::new(resolved)),
+        }
     }
 
     /// Whose lane it is.
@@ -38,11 +41,17 @@ impl Lane {
     /// The terms in force now.
     #[must_use]
     pub fn resolved(&self) -> Arc<Resolved> {
-        self.resolved.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.resolved
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub(super) fn replace(&self, resolved: Resolved) {
-        *self.resolved.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(resolved);
+        *self
+            .resolved
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::new(resolved);
     }
 }
 
@@ -72,12 +81,17 @@ impl Resolved {
     }
 
     fn position(&self, wanted: impl Fn(&Scope) -> bool) -> usize {
-        self.buckets.iter().position(|bucket| wanted(bucket.scope())).unwrap_or(0)
+        self.buckets
+            .iter()
+            .position(|bucket| wanted(bucket.scope()))
+            .unwrap_or(0)
     }
 
     /// Could a call of this cost ever be granted?
     pub(crate) fn can_ever(&self, cost: NonZeroU32) -> bool {
-        self.buckets.iter().all(|bucket| bucket.lock().can_ever(cost))
+        self.buckets
+            .iter()
+            .all(|bucket| bucket.lock().can_ever(cost))
     }
 }
 

@@ -5,6 +5,10 @@
 //! and returns a [`Permit`]; nothing may leave before the permit's
 //! [`on_record`](Permit::on_record) has resolved.
 
+mod ask;
+mod closing;
+mod decide;
+mod departure;
 mod lane;
 mod operator;
 mod permit;
@@ -13,99 +17,27 @@ mod upkeep;
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use dashmap::DashMap;
 use tokio::sync::mpsc;
 
+pub use ask::{Ask, News, PathRecording, Policy, StepPolicy, Verdict, Wait};
+pub use closing::Closing;
+pub use departure::Departure;
 pub use lane::{Lane, Resolved, Route};
 pub use operator::{Chosen, Operator};
-pub use permit::{Closing, Departure, Ending, Permit, Word};
+pub use permit::{Ending, Permit, Word};
 
-use crate::audit::{Deferred, Event, Intent, Log, Refused, TaskRef};
+use crate::audit::{Event, Log};
 use crate::budget::{
-    Bucket, BucketId, Deferral, Level, Line, Never, Refusal, Rulebook, SavedBucket, SavedStops, Scope, Shortage,
-    Taking, Tier, peek, shortage, take,
+    Bucket, BucketId, Never, Refusal, Rulebook, SavedBucket, SavedStops, Scope, Tier,
 };
 use crate::clock::Clock;
 use crate::step::Step;
-use crate::store::{Fault, Space, Store, StoreError};
-use crate::target::{Rejection, RejectionReason, TargetKey, locate};
-use crate::telemetry;
-
-/// How much of a path goes on record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PathRecording {
-    /// E-mail addresses, numbers and tokens in it are masked.
-    #[default]
-    Masked,
-    /// As it is.
-    Full,
-}
-
-/// Whether a call has to say who caused it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StepPolicy {
-    /// A call that names no agent is recorded as unattributed.
-    #[default]
-    Optional,
-    /// A call that names no agent is refused.
-    Required,
-}
-
-/// What an admission needs to know beside its rules.
-#[derive(Clone, Debug, Default)]
-pub struct Policy {
-    /// How paths are recorded.
-    pub paths: PathRecording,
-    /// Whether calls must name their step.
-    pub steps: StepPolicy,
-    /// What calls name us as.
-    pub user_agent: Arc<str>,
-    /// The digest of the rules' file, for the record.
-    pub rules: Arc<str>,
-}
-
-/// A wish to call.
-#[derive(Clone, Debug)]
-pub struct Ask<'a> {
-    /// The method.
-    pub method: &'a str,
-    /// The path, without query.
-    pub path: &'a str,
-    /// Tokens.
-    pub cost: NonZeroU32,
-    /// Who causes it.
-    pub step: &'a Step,
-    /// The task, where there is one.
-    pub task: Option<TaskRef>,
-    /// The how-manieth sending of the task, from 1.
-    pub attempt: u32,
-    /// Redirects followed before it.
-    pub hop: u32,
-}
-
-impl<'a> Ask<'a> {
-    /// A first call of one token.
-    #[must_use]
-    pub fn new(method: &'a str, path: &'a str, step: &'a Step) -> Self {
-        Self { method, path, cost: NonZeroU32::MIN, step, task: None, attempt: 1, hop: 0 }
-    }
-}
-
-/// The answer to a wish to call. Not a `Result`: *not yet* is no error.
-#[derive(Debug)]
-#[must_use = "a deferral and a refusal are answers too"]
-pub enum Verdict {
-    /// Now.
-    Granted(Permit),
-    /// Not now.
-    Deferred(Deferral),
-    /// Never.
-    Refused(Refusal),
-}
+use crate::store::{Space, Store, StoreError};
+use crate::target::{TargetKey, locate};
 
 /// The gate's buckets and its record.
 #[derive(Debug)]
@@ -183,7 +115,10 @@ impl Admission {
     /// The rules in force.
     #[must_use]
     pub fn rulebook(&self) -> Arc<Rulebook> {
-        self.rulebook.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.rulebook
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Finds the lane of a call; takes nothing.
@@ -192,37 +127,20 @@ impl Admission {
     /// A URL without a target is refused, and the refusal is on record.
     pub fn route(&self, url: &str, method: &str, step: &Step) -> Result<Route, Refusal> {
         let located = locate(url).map_err(|rejection| self.reject(rejection, step))?;
-        let class = self.rulebook().class(&located.origin, method, &located.path, &located.query);
+        let class = self
+            .rulebook()
+            .class(&located.origin, method, &located.path, &located.query);
         let key = TargetKey::new(located.origin.clone(), class);
         let lane = self.lane(&key).map_err(|error| {
             // A damaged value must not become a free budget.
             let detail = format!("its budget cannot be read: {error}");
-            Refusal { reason: Never::InvalidTarget, target: key.to_string(), detail }
+            Refusal {
+                reason: Never::InvalidTarget,
+                target: key.to_string(),
+                detail,
+            }
         })?;
         Ok(Route { located, lane })
-    }
-
-    fn reject(&self, rejection: Rejection, step: &Step) -> Refusal {
-        let reason = match rejection.reason {
-            RejectionReason::InvalidTarget => Never::InvalidTarget,
-            RejectionReason::UnsupportedScheme => Never::UnsupportedScheme,
-        };
-        let refusal = Refusal { reason, target: String::new(), detail: rejection.detail };
-        self.refuse(refusal, step)
-    }
-
-    /// Puts a refusal on record.
-    pub fn refuse(&self, refusal: Refusal, step: &Step) -> Refusal {
-        telemetry::refused(refusal.reason.as_str());
-        self.log.refuse(Refused {
-            target: refusal.target.as_str().into(),
-            reason: refusal.reason.as_str().into(),
-            detail: refusal.detail.as_str().into(),
-            step: step.clone(),
-            count: 1,
-            at: self.clock.now(),
-        });
-        refusal
     }
 
     /// The lane of a target key.
@@ -241,7 +159,11 @@ impl Admission {
         let terms = self.rulebook().terms(&key.origin, &key.class);
         let revision = self.revisions.number(&terms, &self.log, self.clock.now());
         let buckets: Result<Vec<_>, _> = terms.tiers.iter().map(|tier| self.bucket(tier)).collect();
-        Ok(Resolved { revision, buckets: buckets?, terms })
+        Ok(Resolved {
+            revision,
+            buckets: buckets?,
+            terms,
+        })
     }
 
     fn bucket(&self, tier: &Tier) -> Result<Arc<Bucket>, StoreError> {
@@ -252,7 +174,9 @@ impl Admission {
         // store before another of its scope is made.
         let entry = self.buckets.entry(tier.scope.clone());
         let dashmap::Entry::Vacant(vacant) = entry else {
-            return self.bucket_of(&tier.scope).map_or_else(|| self.bucket(tier), Ok);
+            return self
+                .bucket_of(&tier.scope)
+                .map_or_else(|| self.bucket(tier), Ok);
         };
         let name = tier.scope.to_string();
         let saved: Option<SavedBucket> = self.store.get(Space::Bucket, name.as_bytes())?;
@@ -260,7 +184,14 @@ impl Admission {
         let id = BucketId(self.next_bucket.fetch_add(1, Ordering::Relaxed));
         let now = self.clock.now();
         let offset = self.clock.utc_offset();
-        let bucket = Bucket::resumed(id, tier, &saved.unwrap_or_default(), stops.unwrap_or_default(), now, offset);
+        let bucket = Bucket::resumed(
+            id,
+            tier,
+            &saved.unwrap_or_default(),
+            stops.unwrap_or_default(),
+            now,
+            offset,
+        );
         Ok(vacant.insert(Arc::new(bucket)).clone())
     }
 
@@ -268,121 +199,15 @@ impl Admission {
         self.buckets.get(scope).map(|bucket| bucket.clone())
     }
 
-    /// Decides, at once.
-    ///
-    /// # Errors
-    /// When the store takes nothing new: then nothing may be sent at all.
-    pub fn admit(self: &Arc<Self>, lane: &Arc<Lane>, ask: &Ask<'_>, line: Line) -> Result<Verdict, Fault> {
-        self.store.health()?;
-        if self.policy.steps == StepPolicy::Required && !ask.step.is_attributed() {
-            let detail = "require_step is set, and this call names no agent".to_owned();
-            let refusal = Refusal { reason: Never::NoStep, target: lane.key().to_string(), detail };
-            return Ok(Verdict::Refused(self.refuse(refusal, ask.step)));
-        }
-        let resolved = lane.resolved();
-        let now = self.clock.now();
-        match take(&resolved.buckets, ask.cost, now, self.clock.utc_offset(), line) {
-            Taking::Taken(roles) => {
-                let intent = self.intent(lane, &resolved, ask, now);
-                Ok(Verdict::Granted(Permit::new(self.clone(), lane.clone(), resolved, roles, intent)))
-            }
-            Taking::Lacking(shortage) => Ok(Verdict::Deferred(self.defer(lane, &resolved, ask, now, shortage))),
-            Taking::Never(limit, scope) => {
-                let detail = format!(
-                    "a cost of {} is more than {limit} of {} could ever let through at once ({})",
-                    ask.cost,
-                    scope,
-                    limit.burst()
-                );
-                let refusal = Refusal { reason: Never::CostTooLarge, target: lane.key().to_string(), detail };
-                Ok(Verdict::Refused(self.refuse(refusal, ask.step)))
-            }
-        }
-    }
-
-    fn intent(&self, lane: &Lane, resolved: &Resolved, ask: &Ask<'_>, now: crate::clock::Moment) -> Intent {
-        let path = match self.policy.paths {
-            PathRecording::Masked => crate::target::masked_path(ask.path),
-            PathRecording::Full => ask.path.to_owned(),
-        };
-        Intent {
-            gate: self.log.gate(),
-            target: lane.key().clone(),
-            method: ask.method.into(),
-            path: path.into(),
-            step: ask.step.clone(),
-            revision: resolved.revision,
-            cost: ask.cost.get(),
-            attempt: ask.attempt,
-            hop: ask.hop,
-            task: ask.task,
-            decided: now,
-            scopes: resolved.buckets.iter().map(|bucket| bucket.scope().clone()).collect(),
-            user_agent: self.policy.user_agent.clone(),
-        }
-    }
-
-    fn defer(
-        &self,
-        lane: &Lane,
-        resolved: &Resolved,
-        ask: &Ask<'_>,
-        now: crate::clock::Moment,
-        shortage: Shortage,
-    ) -> Deferral {
-        let Shortage { bucket, scope, lack, place } = shortage;
-        telemetry::deferred(lane.key(), lack.cause.as_str());
-        let limit = lack.limit.map(|limit| (scope, limit));
-        self.log.defer(Deferred {
-            target: lane.key().clone(),
-            revision: resolved.revision,
-            step: ask.step.clone(),
-            cause: lack.cause,
-            limit: limit.as_ref().map(|(scope, limit)| (scope.clone(), limit.to_string())),
-            ready: lack.ready,
-            count: 1,
-            at: now,
-        });
-        let target = lane.key().clone();
-        let (cause, ready) = (lack.cause, lack.ready);
-        Deferral { target, revision: resolved.revision, cause, limit, ready, place, now, bucket }
-    }
-
-    /// What is left on a lane; takes nothing.
-    #[must_use]
-    pub fn levels(&self, lane: &Lane) -> Vec<Level> {
-        let (now, offset) = (self.clock.now(), self.clock.utc_offset());
-        lane.resolved().buckets.iter().map(|bucket| peek(bucket, now, offset)).collect()
-    }
-
-    /// When a call of this cost would be granted if it asked now, and why not
-    /// at once; takes nothing and is not recorded.
-    #[must_use]
-    pub fn wait(&self, lane: &Lane, cost: NonZeroU32) -> Wait {
-        let (now, offset) = (self.clock.now(), self.clock.utc_offset());
-        let resolved = lane.resolved();
-        if !resolved.can_ever(cost) {
-            return Wait::Never;
-        }
-        match shortage(&resolved.buckets, cost, now, offset) {
-            None => Wait::None,
-            Some((_, lack)) => Wait::Until(lack.ready, lack.cause),
-        }
-    }
-
-    /// True when a call to this lane's host has ever been answered.
-    #[must_use]
-    pub fn was_reached(&self, lane: &Lane) -> bool {
-        let resolved = lane.resolved();
-        resolved.buckets.get(resolved.host()).is_some_and(|bucket| bucket.lock().was_reached())
-    }
-
     /// Tells the caller whenever a bucket may have become ready earlier than
     /// it said: a call ended, a pause or a hold is over, rules changed.
     #[must_use]
     pub fn watch(&self) -> mpsc::UnboundedReceiver<News> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        self.watchers.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        self.watchers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(sender);
         receiver
     }
 
@@ -414,24 +239,4 @@ impl Admission {
         let draw = u32::try_from(hasher.finish() >> 32).unwrap_or(u32::MAX);
         f64::from(draw) / f64::from(u32::MAX)
     }
-}
-
-/// Why a bucket is worth another look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
-    /// A call that drew from it has ended.
-    CallEnded(BucketId),
-    /// Anything may be different: a refund, other rules, a pause or a hold.
-    Changed(BucketId),
-}
-
-/// How long a call would have to wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
-    /// Not at all.
-    None,
-    /// Until then, as far as is known; and why.
-    Until(Option<crate::clock::Moment>, crate::budget::Cause),
-    /// For ever: it costs more than there can be.
-    Never,
 }

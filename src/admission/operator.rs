@@ -30,11 +30,18 @@ pub enum Chosen {
 impl Admission {
     fn tier(&self, chosen: &Chosen) -> Option<Tier> {
         let (key, scope) = match chosen {
-            Chosen::Target(key) if key.class.is_default() => (Some(key.clone()), Scope::Host(key.origin.clone())),
-            Chosen::Target(key) => (Some(key.clone()), Scope::Class(key.origin.clone(), key.class.clone())),
+            Chosen::Target(key) if key.class.is_default() => {
+                (Some(key.clone()), Scope::Host(key.origin.clone()))
+            }
+            Chosen::Target(key) => (
+                Some(key.clone()),
+                Scope::Class(key.origin.clone(), key.class.clone()),
+            ),
             Chosen::Scope(scope) => (None, scope.clone()),
         };
-        let Some(key) = key else { return self.any_tier(&scope) };
+        let Some(key) = key else {
+            return self.any_tier(&scope);
+        };
         let tiers = self.rulebook().terms(&key.origin, &key.class).tiers;
         tiers.into_iter().find(|tier| tier.scope == scope)
     }
@@ -43,7 +50,12 @@ impl Admission {
     fn any_tier(&self, scope: &Scope) -> Option<Tier> {
         self.lanes.iter().find_map(|lane| {
             let resolved = lane.resolved();
-            resolved.terms.tiers.iter().find(|tier| tier.scope == *scope).cloned()
+            resolved
+                .terms
+                .tiers
+                .iter()
+                .find(|tier| tier.scope == *scope)
+                .cloned()
         })
     }
 
@@ -52,13 +64,32 @@ impl Admission {
     ///
     /// # Errors
     /// When its state cannot be read.
-    pub fn hold(&self, chosen: &Chosen, until: Option<Moment>, operator: Operator) -> Result<bool, StoreError> {
-        let Some(tier) = self.tier(chosen) else { return Ok(false) };
+    pub fn hold(
+        &self,
+        chosen: &Chosen,
+        until: Option<Moment>,
+        operator: Operator,
+    ) -> Result<bool, StoreError> {
+        let Some(tier) = self.tier(chosen) else {
+            return Ok(false);
+        };
         let bucket = self.bucket(&tier)?;
         let now = self.clock.now();
-        let hold = Hold { until, by: operator.by, note: operator.note, since: now };
+        let hold = Hold {
+            until,
+            by: operator.by,
+            note: operator.note,
+            since: now,
+        };
         bucket.lock().set_hold(Some(hold.clone()));
-        self.note_stops(&bucket, Event::Held { scope: bucket.scope().clone(), hold, at: now });
+        self.note_stops(
+            &bucket,
+            Event::Held {
+                scope: bucket.scope().clone(),
+                hold,
+                at: now,
+            },
+        );
         Ok(true)
     }
 
@@ -67,13 +98,20 @@ impl Admission {
     /// # Errors
     /// When its state cannot be read.
     pub fn release(&self, chosen: &Chosen, operator: Operator) -> Result<bool, StoreError> {
-        let Some(tier) = self.tier(chosen) else { return Ok(false) };
+        let Some(tier) = self.tier(chosen) else {
+            return Ok(false);
+        };
         let bucket = self.bucket(&tier)?;
         if bucket.lock().set_hold(None).is_none() {
             return Ok(false);
         }
         let Operator { by, note } = operator;
-        let event = Event::Released { scope: bucket.scope().clone(), by, note, at: self.clock.now() };
+        let event = Event::Released {
+            scope: bucket.scope().clone(),
+            by,
+            note,
+            at: self.clock.now(),
+        };
         self.note_stops(&bucket, event);
         Ok(true)
     }

@@ -7,16 +7,15 @@
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Admission, Lane, News, Resolved};
+use super::closing::Closed;
+use super::{Admission, Closing, Departure, Lane, News, Resolved};
 use crate::audit::{Call, Event, Intent, Settlement};
 use crate::budget::{Because, MOST_TIERS, Pause, Role, Setback};
-use crate::clock::Moment;
 use crate::outcome::End;
-use crate::store::{Changes, Durable, Fault, Space};
+use crate::store::{Durable, Fault};
 
 /// The right to send one request.
 #[derive(Debug)]
@@ -57,7 +56,13 @@ impl Ending {
     /// An end with nothing more to say.
     #[must_use]
     pub fn of(end: End) -> Self {
-        Self { end, status: None, bytes: 0, peer: None, error: None }
+        Self {
+            end,
+            status: None,
+            bytes: 0,
+            peer: None,
+            error: None,
+        }
     }
 }
 
@@ -81,13 +86,19 @@ impl Permit {
         intent: Intent,
     ) -> Self {
         let (number, durable) = admission.log.begin(intent.clone());
-        let departure = Departure(Arc::new(Shared {
-            admission: admission.clone(),
-            resolved: resolved.clone(),
-            cost: NonZeroU32::new(intent.cost).unwrap_or(NonZeroU32::MIN),
-            at: AtomicU64::new(UNDER_WAY),
-        }));
-        let open = Open { admission, lane, resolved, roles, number, intent, durable: Some(durable), departure, dialled: false };
+        let cost = NonZeroU32::new(intent.cost).unwrap_or(NonZeroU32::MIN);
+        let departure = Departure::new(admission.clone(), resolved.clone(), cost);
+        let open = Open {
+            admission,
+            lane,
+            resolved,
+            roles,
+            number,
+            intent,
+            durable: Some(durable),
+            departure,
+            dialled: false,
+        };
         Self { open: Some(open) }
     }
 
@@ -141,7 +152,8 @@ impl Permit {
     /// True when this is the one call that asks whether a pause is over.
     #[must_use]
     pub fn is_probe(&self) -> bool {
-        self.open().is_some_and(|open| open.roles.contains(&Role::Probe))
+        self.open()
+            .is_some_and(|open| open.roles.contains(&Role::Probe))
     }
 
     /// Tells everybody what the target said.
@@ -163,21 +175,31 @@ impl Permit {
     /// Gives the tokens back; nothing was sent. A permit that has dialled
     /// cannot be given back and is settled as not sent.
     pub fn abandon(self, why: &str) -> Closing {
-        self.settle(Ending { error: Some(why.into()), ..Ending::of(End::Abandoned) })
+        self.settle(Ending {
+            error: Some(why.into()),
+            ..Ending::of(End::Abandoned)
+        })
     }
 
     /// Ends the call.
     pub fn settle(mut self, ending: Ending) -> Closing {
-        Closing(self.open.take().map(|open| open.close(ending)))
+        Closing::of(self.open.take().map(|open| open.close(ending)))
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(open) = self.open.take() {
-            let end = if open.departure.at().is_some() || open.dialled { End::Unanswered } else { End::Abandoned };
+            let end = if open.departure.at().is_some() || open.dialled {
+                End::Unanswered
+            } else {
+                End::Abandoned
+            };
             let error = Some("dropped by its caller".into());
-            drop(Closing(Some(open.close(Ending { error, ..Ending::of(end) }))));
+            drop(Closing::of(Some(open.close(Ending {
+                error,
+                ..Ending::of(end)
+            }))));
         }
     }
 }
@@ -186,7 +208,13 @@ impl Open {
     fn answered(&mut self) {
         let now = self.admission.clock.now();
         let host = self.resolved.host();
-        for (index, (bucket, role)) in self.resolved.buckets.iter().zip(&mut self.roles).enumerate() {
+        for (index, (bucket, role)) in self
+            .resolved
+            .buckets
+            .iter()
+            .zip(&mut self.roles)
+            .enumerate()
+        {
             let mut state = bucket.lock();
             if index == host {
                 state.reach();
@@ -195,22 +223,45 @@ impl Open {
                 continue;
             }
             *role = Role::Ordinary;
-            let Some(pause) = state.resume() else { continue };
+            let Some(pause) = state.resume() else {
+                continue;
+            };
             drop(state);
             // Its tokens would let what has waited through as a herd.
             for bucket in &self.resolved.buckets {
                 bucket.lock().drain(now);
             }
-            let event = Event::Resumed { scope: bucket.scope().clone(), pause, at: now };
+            let event = Event::Resumed {
+                scope: bucket.scope().clone(),
+                pause,
+                at: now,
+            };
             self.admission.note_stops(bucket, event);
         }
     }
 
-    fn set_back(&mut self, index: usize, because: Because, asked: Option<Duration>, reason: Arc<str>) {
+    fn set_back(
+        &mut self,
+        index: usize,
+        because: Because,
+        asked: Option<Duration>,
+        reason: Arc<str>,
+    ) {
         let now = self.admission.clock.now();
         let jitter = self.admission.jitter();
-        let setback = Setback { because, asked, reason, step: self.intent.step.clone() };
-        for (at, (bucket, role)) in self.resolved.buckets.iter().zip(&mut self.roles).enumerate() {
+        let setback = Setback {
+            because,
+            asked,
+            reason,
+            step: self.intent.step.clone(),
+        };
+        for (at, (bucket, role)) in self
+            .resolved
+            .buckets
+            .iter()
+            .zip(&mut self.roles)
+            .enumerate()
+        {
             // A probe that is refused prolongs the pause it was to end.
             if at != index && *role == Role::Ordinary {
                 continue;
@@ -221,7 +272,11 @@ impl Open {
             drop(state);
             *role = Role::Ordinary;
             if before != Some(pause.until) {
-                let event = Event::Paused { scope: bucket.scope().clone(), pause, at: now };
+                let event = Event::Paused {
+                    scope: bucket.scope().clone(),
+                    pause,
+                    at: now,
+                };
                 self.admission.note_stops(bucket, event);
             }
             self.admission.tell(News::Changed(bucket.id()));
@@ -240,7 +295,11 @@ impl Open {
         } else {
             self.departure.mark();
         }
-        let news = if end == End::Abandoned { News::Changed } else { News::CallEnded };
+        let news = if end == End::Abandoned {
+            News::Changed
+        } else {
+            News::CallEnded
+        };
         let departed = self.departure.at();
         let lasted = departed.map(|departed| now.since(departed));
         for (bucket, role) in self.resolved.buckets.iter().zip(&self.roles) {
@@ -253,117 +312,31 @@ impl Open {
             self.admission.tell(news(bucket.id()));
         }
         crate::telemetry::call_ended(&self.intent.target, end, ending.status, cost.get());
-        let Ending { status, bytes, peer, error, .. } = ending;
+        let Ending {
+            status,
+            bytes,
+            peer,
+            error,
+            ..
+        } = ending;
         let departed = departed.filter(|_| end.may_have_arrived());
-        let settlement = Settlement { departed, ended: now, end, status, bytes, peer, error };
+        let settlement = Settlement {
+            departed,
+            ended: now,
+            end,
+            status,
+            bytes,
+            peer,
+            error,
+        };
         Closed {
             admission: self.admission,
             resolved: self.resolved,
             number: self.number,
-            call: Call { intent: self.intent, settlement },
-        }
-    }
-}
-
-/// The end of a call, about to go on record; together with what its caller
-/// makes of it, or by itself when dropped.
-#[derive(Debug)]
-#[must_use = "the end of a call goes on record with what follows from it"]
-pub struct Closing(Option<Closed>);
-
-#[derive(Debug)]
-struct Closed {
-    admission: Arc<Admission>,
-    resolved: Arc<Resolved>,
-    number: u64,
-    call: Call,
-}
-
-impl Closing {
-    /// How it ended.
-    #[must_use]
-    pub fn settlement(&self) -> Option<&Settlement> {
-        self.0.as_ref().map(|closed| &closed.call.settlement)
-    }
-
-    /// Puts it on record.
-    pub fn commit(self) -> Durable {
-        self.commit_with(|_| {})
-    }
-
-    /// Puts it on record together with what follows from it: both are durable,
-    /// or neither. `also` is called in the order of the log.
-    pub fn commit_with(mut self, also: impl FnOnce(&mut Changes)) -> Durable {
-        match self.0.take() {
-            Some(closed) => closed.commit(also),
-            None => Durable::never(),
-        }
-    }
-}
-
-impl Drop for Closing {
-    fn drop(&mut self) {
-        if let Some(closed) = self.0.take() {
-            closed.commit(|_| {}).detach();
-        }
-    }
-}
-
-impl Closed {
-    fn commit(self, also: impl FnOnce(&mut Changes)) -> Durable {
-        let buckets = &self.resolved.buckets;
-        self.admission.log.finish(self.number, self.call, |changes| {
-            also(changes);
-            for bucket in buckets {
-                changes.put(Space::Bucket, bucket.scope().to_string().as_bytes(), &bucket.lock().saved());
-            }
-        })
-    }
-}
-
-/// The departure of a request, to be marked by whoever sees it leave.
-#[derive(Clone, Debug)]
-pub struct Departure(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
-    admission: Arc<Admission>,
-    resolved: Arc<Resolved>,
-    cost: NonZeroU32,
-    at: AtomicU64,
-}
-
-const UNDER_WAY: u64 = 0;
-const REFUNDED: u64 = u64::MAX;
-
-impl Departure {
-    /// The request has left now. Only the first word counts.
-    pub fn mark(&self) {
-        let Shared { admission, resolved, cost, at } = &*self.0;
-        let now = admission.clock.now();
-        let first = at.compare_exchange(UNDER_WAY, now.as_nanos(), Ordering::AcqRel, Ordering::Acquire);
-        if first.is_ok() {
-            for bucket in &resolved.buckets {
-                bucket.lock().depart(*cost, now, admission.clock.utc_offset());
-            }
-        }
-    }
-
-    fn refund(&self) {
-        let Shared { resolved, cost, at, .. } = &*self.0;
-        if at.compare_exchange(UNDER_WAY, REFUNDED, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            for bucket in &resolved.buckets {
-                bucket.lock().refund(*cost);
-            }
-        }
-    }
-
-    /// When it left, if it has.
-    #[must_use]
-    pub fn at(&self) -> Option<Moment> {
-        match self.0.at.load(Ordering::Acquire) {
-            UNDER_WAY | REFUNDED => None,
-            at => Some(Moment::from_nanos(at)),
+            call: Call {
+                intent: self.intent,
+                settlement,
+            },
         }
     }
 }

@@ -20,7 +20,9 @@ impl Revisions {
             let (key, envelope) = entry?;
             numbers.insert(envelope.digest(), Revision(last_number(&key)));
         }
-        Ok(Self { numbers: Mutex::new(numbers) })
+        Ok(Self {
+            numbers: Mutex::new(numbers),
+        })
     }
 
     /// The number of the terms' envelope; a new one goes on record.
@@ -29,8 +31,15 @@ impl Revisions {
         let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         let next = Revision(numbers.len() as u64 + 1);
         *numbers.entry(envelope.digest()).or_insert_with(|| {
-            let event = Event::Revised { revision: next, envelope: envelope.clone(), at: now };
-            log.note_with(event, |changes| changes.put(Space::Envelope, &numbered(next.0), &envelope)).detach();
+            let event = Event::Revised {
+                revision: next,
+                envelope: envelope.clone(),
+                at: now,
+            };
+            log.note_with(event, |changes| {
+                changes.put(Space::Envelope, &numbered(next.0), &envelope)
+            })
+            .detach();
             next
         })
     }

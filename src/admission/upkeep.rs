@@ -27,7 +27,9 @@ impl Admission {
             let lane = self.lane(&call.intent.target)?;
             let buckets = lane.resolved();
             for bucket in &buckets.buckets {
-                bucket.lock().recover(call.intent.cost, now, self.clock.utc_offset());
+                bucket
+                    .lock()
+                    .recover(call.intent.cost, now, self.clock.utc_offset());
             }
             let task = call.intent.task;
             let settled = self.log.interrupt(call, now, |changes| {
@@ -35,7 +37,11 @@ impl Admission {
                     changes.put(Space::Cut, &paired(task.job, task.number), &());
                 }
                 for bucket in &buckets.buckets {
-                    changes.put(Space::Bucket, bucket.scope().to_string().as_bytes(), &bucket.lock().saved());
+                    changes.put(
+                        Space::Bucket,
+                        bucket.scope().to_string().as_bytes(),
+                        &bucket.lock().saved(),
+                    );
                 }
             });
             settled.detach();
@@ -46,13 +52,20 @@ impl Admission {
     /// Pauses and holds are loaded at once, so that they are listed whether
     /// or not somebody has work for their targets.
     fn load_stops(&self) -> Result<(), StoreError> {
-        let stops: Result<Vec<_>, _> =
-            self.store.scan::<crate::budget::SavedStops>(Space::Stop, ..).map(|entry| entry.map(|(key, _)| key)).collect();
+        let stops: Result<Vec<_>, _> = self
+            .store
+            .scan::<crate::budget::SavedStops>(Space::Stop, ..)
+            .map(|entry| entry.map(|(key, _)| key))
+            .collect();
         for key in stops? {
-            let scope = String::from_utf8(key).ok().and_then(|name| name.parse::<Scope>().ok());
+            let scope = String::from_utf8(key)
+                .ok()
+                .and_then(|name| name.parse::<Scope>().ok());
             match scope {
                 Some(Scope::Host(origin)) => drop(self.lane(&TargetKey::from(origin))?),
-                Some(Scope::Class(origin, class)) => drop(self.lane(&TargetKey::new(origin, class))?),
+                Some(Scope::Class(origin, class)) => {
+                    drop(self.lane(&TargetKey::new(origin, class))?)
+                }
                 _ => {}
             }
         }
@@ -64,7 +77,10 @@ impl Admission {
     /// # Errors
     /// When what was spent cannot be read; lanes before it have the new rules.
     pub fn adopt(&self, rulebook: Rulebook) -> Result<(), StoreError> {
-        *self.rulebook.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rulebook);
+        *self
+            .rulebook
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::new(rulebook);
         let lanes: Vec<_> = self.lanes.iter().map(|lane| lane.clone()).collect();
         let (now, offset) = (self.clock.now(), self.clock.utc_offset());
         for lane in lanes {
@@ -74,7 +90,9 @@ impl Admission {
             }
             let changed: Vec<_> = resolved.bucket_ids().collect();
             lane.replace(resolved);
-            changed.into_iter().for_each(|bucket| self.tell(News::Changed(bucket)));
+            changed
+                .into_iter()
+                .for_each(|bucket| self.tell(News::Changed(bucket)));
         }
         Ok(())
     }
@@ -85,14 +103,20 @@ impl Admission {
     pub fn sweep(&self, idle: Duration) -> usize {
         let (now, offset) = (self.clock.now(), self.clock.utc_offset());
         self.lanes.retain(|_, lane| {
-            let idle_all = || lane.resolved().buckets.iter().all(|bucket| bucket.lock().is_idle(now, idle, offset));
+            let idle_all = || {
+                lane.resolved()
+                    .buckets
+                    .iter()
+                    .all(|bucket| bucket.lock().is_idle(now, idle, offset))
+            };
             Arc::strong_count(lane) > 1 || !idle_all()
         });
         self.buckets.retain(|scope, bucket| {
             let keep = Arc::strong_count(bucket) > 1 || !bucket.lock().is_idle(now, idle, offset);
             if !keep {
                 let mut changes = Changes::default();
-                let saved: Result<Option<SavedBucket>, _> = self.store.get(Space::Bucket, scope.to_string().as_bytes());
+                let saved: Result<Option<SavedBucket>, _> =
+                    self.store.get(Space::Bucket, scope.to_string().as_bytes());
                 if !matches!(saved, Ok(None)) {
                     changes.delete(Space::Bucket, scope.to_string().as_bytes());
                     self.store.write(changes).detach();
@@ -108,12 +132,16 @@ impl Admission {
     pub fn gauge(&self, seconds: u64) {
         let (now, offset) = (self.clock.now(), self.clock.utc_offset());
         for origin in telemetry::named_targets() {
-            let lane = self.lanes.get(&TargetKey::from(origin.clone())).map(|lane| lane.clone());
+            let lane = self
+                .lanes
+                .get(&TargetKey::from(origin.clone()))
+                .map(|lane| lane.clone());
             let Some(lane) = lane else { continue };
             let mut exhausted = false;
             for bucket in &lane.resolved().buckets {
                 let level = peek(bucket, now, offset);
-                exhausted |= level.pause.is_some() || level.limits.iter().any(|limit| limit.left == 0);
+                exhausted |=
+                    level.pause.is_some() || level.limits.iter().any(|limit| limit.left == 0);
                 for limit in level.limits {
                     let name = format!("{}:{}", level.scope.kind(), limit.limit);
                     telemetry::budget_left(&origin, name, limit.left);

@@ -33,14 +33,24 @@ const MOST_KINDS: usize = 10_000;
 impl Counts {
     pub(super) fn defer(&mut self, deferred: Deferred) -> Tick {
         let over = self.turn(deferred.at);
-        let key = (deferred.target.clone(), deferred.step.agent.clone(), deferred.cause);
+        let key = (
+            deferred.target.clone(),
+            deferred.step.agent.clone(),
+            deferred.cause,
+        );
         let first = match self.deferred.get_mut(&key) {
             Some(known) => {
                 known.count += deferred.count;
                 None
             }
             None => {
-                self.deferred.insert(key, Deferred { count: 0, ..deferred.clone() });
+                self.deferred.insert(
+                    key,
+                    Deferred {
+                        count: 0,
+                        ..deferred.clone()
+                    },
+                );
                 Some(Event::Deferred(deferred))
             }
         };
@@ -49,14 +59,24 @@ impl Counts {
 
     pub(super) fn refuse(&mut self, refused: Refused) -> Tick {
         let over = self.turn(refused.at);
-        let key = (refused.target.clone(), refused.step.agent.clone(), refused.reason.clone());
+        let key = (
+            refused.target.clone(),
+            refused.step.agent.clone(),
+            refused.reason.clone(),
+        );
         let first = match self.refused.get_mut(&key) {
             Some(known) => {
                 known.count += refused.count;
                 None
             }
             None => {
-                self.refused.insert(key, Refused { count: 0, ..refused.clone() });
+                self.refused.insert(
+                    key,
+                    Refused {
+                        count: 0,
+                        ..refused.clone()
+                    },
+                );
                 Some(Event::Refused(refused))
             }
         };
@@ -74,8 +94,16 @@ impl Counts {
 
     /// What has been counted and is not on record.
     pub(super) fn flush(&mut self) -> Vec<Event> {
-        let deferred = self.deferred.drain().filter(|(_, kind)| kind.count > 0).map(|(_, kind)| Event::Deferred(kind));
-        let refused = self.refused.drain().filter(|(_, kind)| kind.count > 0).map(|(_, kind)| Event::Refused(kind));
+        let deferred = self
+            .deferred
+            .drain()
+            .filter(|(_, kind)| kind.count > 0)
+            .map(|(_, kind)| Event::Deferred(kind));
+        let refused = self
+            .refused
+            .drain()
+            .filter(|(_, kind)| kind.count > 0)
+            .map(|(_, kind)| Event::Refused(kind));
         deferred.chain(refused).collect()
     }
 }

@@ -14,7 +14,9 @@ use super::names::Names;
 use super::segment::{Hash, Numbered, Segment};
 use crate::clock::{Clock, Moment, nanos, wall_offset};
 use crate::outcome::End;
-use crate::store::{Changes, Durable, Space, Store, StoreError, encode, last_number, numbered, paired};
+use crate::store::{
+    Changes, Durable, Space, Store, StoreError, encode, last_number, numbered, paired,
+};
 
 /// What the store holds of a call or an event that is in no segment yet.
 #[derive(Debug, Serialize, Deserialize)]
@@ -74,7 +76,10 @@ impl Log {
     ///
     /// # Errors
     /// When the record is damaged.
-    pub fn open(store: Arc<Store>, clock: Arc<dyn Clock>) -> Result<(Self, Vec<Interrupted>), StoreError> {
+    pub fn open(
+        store: Arc<Store>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Self, Vec<Interrupted>), StoreError> {
         let mut interrupted = Vec::new();
         let mut closed = Vec::new();
         let mut gate = 0;
@@ -88,17 +93,27 @@ impl Log {
         }
         let reserved: Option<(u64, u64)> = store.get(Space::Meta, SEQUENCE)?;
         let (mut next, last_gate) = reserved.unwrap_or((1, 0));
-        let known = interrupted.iter().map(|call| call.number).chain(closed.iter().map(|entry| entry.number));
+        let known = interrupted
+            .iter()
+            .map(|call| call.number)
+            .chain(closed.iter().map(|entry| entry.number));
         next = next.max(known.max().unwrap_or(0) + 1);
         gate += last_gate + 1;
         let head = HeadFile::of(&store);
         let last = store.last_key(Space::Segment)?;
-        let last = last.map(|key| store.scan_bytes(Space::Segment, key..).next().transpose()).transpose()?.flatten();
-        let (number, hash) = last.map_or((0, [0; 32]), |(key, bytes)| (last_number(&key), hash_of(&bytes)));
+        let last = last
+            .map(|key| store.scan_bytes(Space::Segment, key..).next().transpose())
+            .transpose()?
+            .flatten();
+        let (number, hash) = last.map_or((0, [0; 32]), |(key, bytes)| {
+            (last_number(&key), hash_of(&bytes))
+        });
         let now = clock.now();
         let offset = wall_offset(&*clock);
         let tail = Tail {
-            since: closed.first().map_or(now, |entry: &Numbered| entry.event.at()),
+            since: closed
+                .first()
+                .map_or(now, |entry: &Numbered| entry.event.at()),
             closed,
             names: Names::load(&store)?,
             number,
@@ -109,12 +124,23 @@ impl Log {
             head_written: Arc::default(),
             head: head.clone(),
         };
-        let log = Self { store, clock, gate, next: AtomicU64::new(next), tail: Mutex::new(tail) };
+        let log = Self {
+            store,
+            clock,
+            gate,
+            next: AtomicU64::new(next),
+            tail: Mutex::new(tail),
+        };
         log.reserve(next);
         if let Some(expected) = head.read()
             && expected.number > number
         {
-            log.note(Event::Truncated { expected: expected.number, found: number, at: now }).detach();
+            log.note(Event::Truncated {
+                expected: expected.number,
+                found: number,
+                at: now,
+            })
+            .detach();
         }
         Ok((log, interrupted))
     }
@@ -164,7 +190,12 @@ impl Log {
     }
 
     /// Settles a call whose gate died.
-    pub fn interrupt(&self, call: Interrupted, now: Moment, also: impl FnOnce(&mut Changes)) -> Durable {
+    pub fn interrupt(
+        &self,
+        call: Interrupted,
+        now: Moment,
+        also: impl FnOnce(&mut Changes),
+    ) -> Durable {
         let settlement = Settlement {
             departed: None,
             ended: now,
@@ -174,7 +205,14 @@ impl Log {
             peer: None,
             error: Some("the gate was killed while this call was under way".into()),
         };
-        self.finish(call.number, Call { intent: call.intent, settlement }, also)
+        self.finish(
+            call.number,
+            Call {
+                intent: call.intent,
+                settlement,
+            },
+            also,
+        )
     }
 
     /// Puts an event on record.
@@ -220,7 +258,13 @@ impl Log {
 
     /// Writes happen under the tail's lock, so that the order on disk is the
     /// order of the log.
-    fn append_to(&self, tail: &mut Tail, number: u64, event: Event, also: impl FnOnce(&mut Changes)) -> Durable {
+    fn append_to(
+        &self,
+        tail: &mut Tail,
+        number: u64,
+        event: Event,
+        also: impl FnOnce(&mut Changes),
+    ) -> Durable {
         let mut changes = Changes::default();
         also(&mut changes);
         self.notice_step(tail, &mut changes);
@@ -237,7 +281,10 @@ impl Log {
         tail.pack(changes);
         tail.wall_offset = offset;
         changes.put(Space::Meta, WALL, &offset);
-        let stepped = Event::ClockStepped { nanos: by, at: self.clock.now() };
+        let stepped = Event::ClockStepped {
+            nanos: by,
+            at: self.clock.now(),
+        };
         tail.push(self.number(), stepped, changes);
     }
 
@@ -247,10 +294,19 @@ impl Log {
         let over = tail.counts.flush();
         self.count(&mut tail, Tick { over, first: None });
         let mut changes = Changes::default();
-        let closed = Event::Closed { gate: self.gate, at: self.clock.now() };
+        let closed = Event::Closed {
+            gate: self.gate,
+            at: self.clock.now(),
+        };
         tail.push(self.number(), closed, &mut changes);
         tail.pack(&mut changes);
-        let (head, at) = (tail.head.clone(), Head { number: tail.number, hash: tail.hash });
+        let (head, at) = (
+            tail.head.clone(),
+            Head {
+                number: tail.number,
+                hash: tail.hash,
+            },
+        );
         changes.then(move || head.write(at));
         self.store.write(changes)
     }
@@ -283,9 +339,18 @@ impl Tail {
     }
 
     fn pack(&mut self, changes: &mut Changes) {
-        let Some(last) = self.closed.iter().map(|entry| entry.event.at()).max() else { return };
+        let Some(last) = self.closed.iter().map(|entry| entry.event.at()).max() else {
+            return;
+        };
         let number = self.number + 1;
-        let segment = Segment::pack(number, self.hash, self.wall_offset, &self.closed, &mut self.names, changes);
+        let segment = Segment::pack(
+            number,
+            self.hash,
+            self.wall_offset,
+            &self.closed,
+            &mut self.names,
+            changes,
+        );
         let Ok(bytes) = encode(&segment) else { return };
         self.hash = hash_of(&bytes);
         self.number = number;
@@ -293,7 +358,13 @@ impl Tail {
         for entry in self.closed.drain(..) {
             changes.delete(Space::Open, &numbered(entry.number));
         }
-        let (file, head) = (self.head.clone(), Head { number, hash: self.hash });
+        let (file, head) = (
+            self.head.clone(),
+            Head {
+                number,
+                hash: self.hash,
+            },
+        );
         let written = self.head_written.clone();
         changes.then(move || {
             // It may lag, so once a second is enough.

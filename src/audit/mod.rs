@@ -18,9 +18,44 @@ pub use event::{Call, Deferred, Event, Intent, Refused, Settlement, TaskRef};
 pub use log::{Interrupted, Log};
 pub use query::{Filter, Recorded, events, under_way};
 /// stub
-pub struct Windows; pub struct Who; pub enum By { Agent, Trajectory, Step, Goal, Target }
-impl Windows { pub fn new(_: std::time::Duration) -> Self { Self } pub fn add(&mut self, _: &Recorded) {} pub fn rows(self, _: &crate::store::Store) -> Result<Vec<serde_json::Value>, crate::store::StoreError> { Ok(vec![]) } }
-impl Who { pub fn new(_: By) -> Self { Self } pub fn add(&mut self, _: &Recorded) {} pub fn rows(self) -> Vec<serde_json::Value> { vec![] } }
-pub fn event_json(r: &Recorded) -> serde_json::Value { serde_json::json!({"kind": r.event.kind(), "event": format!("{:?}", r.event)}) }
-pub fn decision_json(_: &Recorded) -> Option<serde_json::Value> { None }
-pub fn envelope_rows(_: &crate::store::Store) -> Result<Vec<serde_json::Value>, crate::store::StoreError> { Ok(vec![]) }
+pub struct Windows;
+pub struct Who;
+pub enum By {
+    Agent,
+    Trajectory,
+    Step,
+    Goal,
+    Target,
+}
+impl Windows {
+    pub fn new(_: std::time::Duration) -> Self {
+        Self
+    }
+    pub fn add(&mut self, _: &Recorded) {}
+    pub fn rows(
+        self,
+        _: &crate::store::Store,
+    ) -> Result<Vec<serde_json::Value>, crate::store::StoreError> {
+        Ok(vec![])
+    }
+}
+impl Who {
+    pub fn new(_: By) -> Self {
+        Self
+    }
+    pub fn add(&mut self, _: &Recorded) {}
+    pub fn rows(self) -> Vec<serde_json::Value> {
+        vec![]
+    }
+}
+pub fn event_json(r: &Recorded) -> serde_json::Value {
+    serde_json::json!({"kind": r.event.kind(), "event": format!("{:?}", r.event)})
+}
+pub fn decision_json(_: &Recorded) -> Option<serde_json::Value> {
+    None
+}
+pub fn envelope_rows(
+    _: &crate::store::Store,
+) -> Result<Vec<serde_json::Value>, crate::store::StoreError> {
+    Ok(vec![])
+}

@@ -42,6 +42,9 @@ impl Names {
 
     /// The string of a number.
     pub(super) fn text(&self, number: u64) -> Option<Arc<str>> {
-        usize::try_from(number).ok().and_then(|at| self.texts.get(at)).cloned()
+        usize::try_from(number)
+            .ok()
+            .and_then(|at| self.texts.get(at))
+            .cloned()
     }
 }

@@ -50,11 +50,16 @@ pub fn events(
     // What is open now may be packed while segments are read: it is looked at
     // first, and what a segment then shows again is the same event.
     let (over, _) = open_entries(store)?;
-    let mut over: HashMap<u64, Event> = over.into_iter().map(|entry| (entry.number, entry.event)).collect();
+    let mut over: HashMap<u64, Event> = over
+        .into_iter()
+        .map(|entry| (entry.number, entry.event))
+        .collect();
     let names = Names::load(store)?;
     let longest: u64 = store.get(Space::Meta, LONGEST)?.unwrap_or(0);
     let offset: i64 = store.get(Space::Meta, b"wall")?.unwrap_or(0);
-    let from = filter.from.map_or(Bound::Unbounded, |from| Bound::Included(paired(from.as_nanos(), 0).to_vec()));
+    let from = filter.from.map_or(Bound::Unbounded, |from| {
+        Bound::Included(paired(from.as_nanos(), 0).to_vec())
+    });
     let to = filter.to.map_or(Bound::Unbounded, |to| {
         Bound::Excluded(paired(to.as_nanos().saturating_add(longest), u64::MAX).to_vec())
     });
@@ -74,7 +79,11 @@ pub fn events(
                     left
                 });
                 let (number, event) = rest.pop()?;
-                return Some(Ok(Recorded { number, event, wall_offset: offset }));
+                return Some(Ok(Recorded {
+                    number,
+                    event,
+                    wall_offset: offset,
+                }));
             }
             match segments.next() {
                 None => ended = true,
@@ -85,17 +94,29 @@ pub fn events(
                 }
                 Some(Ok((_, segment))) => {
                     let wall_offset = segment.wall_offset;
-                    let events = segment.unpack(&names).flatten().map(|Numbered { number, event }| {
-                        over.remove(&number);
-                        Ok(Recorded { number, event, wall_offset })
-                    });
+                    let events =
+                        segment
+                            .unpack(&names)
+                            .flatten()
+                            .map(|Numbered { number, event }| {
+                                over.remove(&number);
+                                Ok(Recorded {
+                                    number,
+                                    event,
+                                    wall_offset,
+                                })
+                            });
                     ready = events.collect();
                     ready.reverse();
                 }
             }
         }
     });
-    Ok(all.filter(move |entry| entry.as_ref().map_or(true, |recorded| filter.matches(&recorded.event))))
+    Ok(all.filter(move |entry| {
+        entry
+            .as_ref()
+            .map_or(true, |recorded| filter.matches(&recorded.event))
+    }))
 }
 
 /// Calls that are under way now.
@@ -138,7 +159,9 @@ impl Filter {
             _ => None,
         };
         let named = |wanted: &Option<String>, name: fn(&crate::step::Step) -> &str| {
-            wanted.as_ref().is_none_or(|wanted| step.is_some_and(|step| name(step) == wanted))
+            wanted
+                .as_ref()
+                .is_none_or(|wanted| step.is_some_and(|step| name(step) == wanted))
         };
         named(&self.agent, |step| &step.agent)
             && named(&self.trajectory, |step| &step.trajectory)
@@ -163,11 +186,15 @@ impl Filter {
             return self.target.is_none() && self.site.as_deref() == Some(&target);
         };
         let on_target = self.target.as_ref().is_none_or(|wanted| {
-            wanted.origin == found.origin && (wanted.class == found.class || wanted.class == crate::target::Class::default())
+            wanted.origin == found.origin
+                && (wanted.class == found.class || wanted.class == crate::target::Class::default())
         });
         let on_site = self.site.as_ref().is_none_or(|site| {
             let host = found.origin.host();
-            host == site || host.strip_suffix(site.as_str()).is_some_and(|front| front.ends_with('.'))
+            host == site
+                || host
+                    .strip_suffix(site.as_str())
+                    .is_some_and(|front| front.ends_with('.'))
         });
         on_target && on_site
     }

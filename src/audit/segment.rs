@@ -88,12 +88,22 @@ impl Segment {
         names: &mut Names,
         changes: &mut Changes,
     ) -> Self {
-        let begin = events.iter().map(|entry| entry.event.begin()).min().unwrap_or(Moment::ZERO);
+        let begin = events
+            .iter()
+            .map(|entry| entry.event.begin())
+            .min()
+            .unwrap_or(Moment::ZERO);
         let entries = events.iter().map(|Numbered { number, event }| match event {
             Event::Call(call) => Entry::Call(row(*number, call, begin, names, changes)),
             other => Entry::Other(*number, other.clone()),
         });
-        Self { number, previous, wall_offset, begin, entries: entries.collect() }
+        Self {
+            number,
+            previous,
+            wall_offset,
+            begin,
+            entries: entries.collect(),
+        }
     }
 
     /// The events, as far as their names are known.
@@ -102,7 +112,10 @@ impl Segment {
         self.entries.into_iter().map(move |entry| match entry {
             Entry::Call(row) => {
                 let number = row.number;
-                call(row, begin, names).map(|call| Numbered { number, event: Event::Call(call) })
+                call(row, begin, names).map(|call| Numbered {
+                    number,
+                    event: Event::Call(call),
+                })
             }
             Entry::Other(number, event) => Some(Numbered { number, event }),
         })
@@ -132,7 +145,9 @@ fn row(number: u64, call: &Call, begin: Moment, names: &mut Names, changes: &mut
         scopes: name(&scopes.join(BETWEEN_SCOPES).into()),
         user_agent: name(&intent.user_agent),
         after_begin: nanos(from.since(begin)),
-        departed_after: settlement.departed.map(|departed| nanos(departed.since(from))),
+        departed_after: settlement
+            .departed
+            .map(|departed| nanos(departed.since(from))),
         ended_after: nanos(settlement.ended.since(from)),
         end: settlement.end,
         status: settlement.status,
@@ -146,7 +161,9 @@ fn call(row: Row, begin: Moment, names: &Names) -> Option<Call> {
     let later = |from: Moment, by: u64| from.after(Duration::from_nanos(by));
     let decided = later(begin, row.after_begin);
     let scopes = names.text(row.scopes)?;
-    let scopes = scopes.split(BETWEEN_SCOPES).filter_map(|scope| scope.parse().ok());
+    let scopes = scopes
+        .split(BETWEEN_SCOPES)
+        .filter_map(|scope| scope.parse().ok());
     Some(Call {
         intent: Intent {
             gate: row.gate,

@@ -112,7 +112,14 @@ const LONGEST_LINE: Duration = Duration::from_mins(5);
 impl Bucket {
     /// A bucket of `tier` that goes on from what was kept of it.
     #[must_use]
-    pub fn resumed(id: BucketId, tier: &Tier, saved: &SavedBucket, stops: SavedStops, now: Moment, utc_offset: i64) -> Self {
+    pub fn resumed(
+        id: BucketId,
+        tier: &Tier,
+        saved: &SavedBucket,
+        stops: SavedStops,
+        now: Moment,
+        utc_offset: i64,
+    ) -> Self {
         let mut state = State {
             meters: Vec::new(),
             concurrency: None,
@@ -127,7 +134,11 @@ impl Bucket {
             reached: saved.reached,
         };
         state.fit(tier, &saved.meters, now, utc_offset);
-        Self { id, scope: tier.scope.clone(), state: Mutex::new(state) }
+        Self {
+            id,
+            scope: tier.scope.clone(),
+            state: Mutex::new(state),
+        }
     }
 
     /// Its name in this process.
@@ -160,7 +171,9 @@ impl State {
         self.concurrency = tier.concurrency;
         let around = self.around(now, utc_offset);
         let meter = |limit: &Limit| {
-            let same = saved.iter().find(|saved| saved.identity == limit.identity());
+            let same = saved
+                .iter()
+                .find(|saved| saved.identity == limit.identity());
             same.map_or_else(
                 || Meter::joining(*limit, saved, &around),
                 |same| Meter::resumed(*limit, same, &around),
@@ -170,7 +183,12 @@ impl State {
     }
 
     pub(crate) fn around(&self, now: Moment, utc_offset: i64) -> Surroundings {
-        Surroundings { now, under_way: self.under_way, margin: self.margin, utc_offset }
+        Surroundings {
+            now,
+            under_way: self.under_way,
+            margin: self.margin,
+            utc_offset,
+        }
     }
 
     pub(crate) fn meters(&self) -> &[Meter] {
@@ -186,27 +204,54 @@ impl State {
         if let Some(hold) = &self.hold
             && hold.until.is_none_or(|until| now < until)
         {
-            return Some(Lack { cause: Cause::Held, ready: hold.until, limit: None });
+            return Some(Lack {
+                cause: Cause::Held,
+                ready: hold.until,
+                limit: None,
+            });
         }
         let around = self.around(now, utc_offset);
-        let budget = self.meters.iter().map(|meter| (meter.ready(cost, &around), *meter.limit()));
-        let budget = budget.max_by_key(|(ready, _)| *ready).filter(|(ready, _)| *ready > now);
+        let budget = self
+            .meters
+            .iter()
+            .map(|meter| (meter.ready(cost, &around), *meter.limit()));
+        let budget = budget
+            .max_by_key(|(ready, _)| *ready)
+            .filter(|(ready, _)| *ready > now);
         let budget_ready = budget.map_or(now, |(ready, _)| ready);
         if let Some(pause) = &self.pause
             && (now < pause.until || pause.probing)
         {
-            let end = if pause.probing { now.after(self.typical) } else { pause.until };
+            let end = if pause.probing {
+                now.after(self.typical)
+            } else {
+                pause.until
+            };
             let cause = match pause.because {
                 super::pause::Because::Throttled => Cause::Paused,
                 super::pause::Because::Unreachable => Cause::Unreachable,
             };
-            return Some(Lack { cause, ready: Some(end.max(budget_ready)), limit: None });
+            return Some(Lack {
+                cause,
+                ready: Some(end.max(budget_ready)),
+                limit: None,
+            });
         }
         if let Some((ready, limit)) = budget {
-            return Some(Lack { cause: Cause::BudgetEmpty, ready: Some(ready), limit: Some(limit) });
+            return Some(Lack {
+                cause: Cause::BudgetEmpty,
+                ready: Some(ready),
+                limit: Some(limit),
+            });
         }
-        let full = self.concurrency.is_some_and(|most| self.in_flight >= most.get());
-        full.then(|| Lack { cause: Cause::Concurrency, ready: Some(now.after(self.typical)), limit: None })
+        let full = self
+            .concurrency
+            .is_some_and(|most| self.in_flight >= most.get());
+        full.then(|| Lack {
+            cause: Cause::Concurrency,
+            ready: Some(now.after(self.typical)),
+            limit: None,
+        })
     }
 
     /// Takes `cost` for one call.
@@ -275,7 +320,13 @@ impl State {
         }
     }
 
-    pub(crate) fn set_back(&mut self, setback: &Setback, role: Role, now: Moment, jitter: f64) -> Pause {
+    pub(crate) fn set_back(
+        &mut self,
+        setback: &Setback,
+        role: Role,
+        now: Moment,
+        jitter: f64,
+    ) -> Pause {
         let pause = Pause::after(self.pause.as_ref(), setback, role, now, jitter);
         self.pause = Some(pause.clone());
         pause
@@ -322,11 +373,17 @@ impl State {
     }
 
     pub(crate) fn saved(&self) -> SavedBucket {
-        SavedBucket { meters: self.meters.iter().map(Meter::saved).collect(), reached: self.reached }
+        SavedBucket {
+            meters: self.meters.iter().map(Meter::saved).collect(),
+            reached: self.reached,
+        }
     }
 
     pub(crate) fn stops(&self) -> SavedStops {
-        SavedStops { pause: self.pause.clone(), hold: self.hold.clone() }
+        SavedStops {
+            pause: self.pause.clone(),
+            hold: self.hold.clone(),
+        }
     }
 
     /// True when a new bucket in its place would answer the same: nothing

@@ -74,7 +74,10 @@ impl Deferral {
         };
         match self.ready {
             Some(ready) => {
-                format!("{why}, not an empty result; do other work until {}", rfc3339(ready, wall_offset))
+                format!(
+                    "{why}, not an empty result; do other work until {}",
+                    rfc3339(ready, wall_offset)
+                )
             }
             None => format!("{why}, not an empty result; do other work"),
         }
@@ -91,8 +94,10 @@ fn millis(span: Duration) -> u64 {
 #[must_use]
 pub fn rfc3339(moment: Moment, wall_offset: i64) -> String {
     let up = Moment::from_nanos(moment.as_nanos().saturating_add(999_999) / 1_000_000 * 1_000_000);
-    jiff::Timestamp::try_from(wall_at(up, wall_offset))
-        .map_or_else(|_| "9999-12-31T23:59:59.999Z".to_owned(), |at| format!("{at:.3}"))
+    jiff::Timestamp::try_from(wall_at(up, wall_offset)).map_or_else(
+        |_| "9999-12-31T23:59:59.999Z".to_owned(),
+        |at| format!("{at:.3}"),
+    )
 }
 
 /// Why a call is never sent by us.

@@ -13,7 +13,9 @@ use super::rule::{Provenance, Terms, Tier};
 use super::scope::Scope;
 
 /// The number of an envelope.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Revision(pub u64);
 
@@ -64,7 +66,9 @@ impl Envelope {
             arrival_margin: tier.arrival_margin,
             provenance: tier.provenance.clone(),
         };
-        Self { layers: terms.tiers.iter().filter(limiting).map(layer).collect() }
+        Self {
+            layers: terms.tiers.iter().filter(limiting).map(layer).collect(),
+        }
     }
 
     /// What tells two envelopes apart.

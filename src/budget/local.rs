@@ -49,7 +49,13 @@ pub enum Line {
 
 /// Takes `cost` tokens from every bucket, or none from any.
 #[must_use]
-pub fn take(buckets: &[Arc<Bucket>], cost: NonZeroU32, now: Moment, utc_offset: i64, line: Line) -> Taking {
+pub fn take(
+    buckets: &[Arc<Bucket>],
+    cost: NonZeroU32,
+    now: Moment,
+    utc_offset: i64,
+    line: Line,
+) -> Taking {
     let mut guards: [Option<MutexGuard<'_, State>>; MOST_TIERS] = [const { None }; MOST_TIERS];
     for (guard, bucket) in guards.iter_mut().zip(buckets) {
         *guard = Some(bucket.lock());
@@ -62,8 +68,17 @@ pub fn take(buckets: &[Arc<Bucket>], cost: NonZeroU32, now: Moment, utc_offset: 
     }
     let worst = states()
         .enumerate()
-        .filter_map(|(index, (state, _))| state.lack(cost, now, utc_offset).map(|lack| (index, lack)))
-        .max_by_key(|(_, lack)| (lack.cause == Cause::Held, lack.ready.is_none(), lack.ready, lack.cause));
+        .filter_map(|(index, (state, _))| {
+            state.lack(cost, now, utc_offset).map(|lack| (index, lack))
+        })
+        .max_by_key(|(_, lack)| {
+            (
+                lack.cause == Cause::Held,
+                lack.ready.is_none(),
+                lack.ready,
+                lack.cause,
+            )
+        });
     if let Some((index, lack)) = worst {
         let ready = lack.ready;
         let place = match (line, guards.get_mut(index)) {
@@ -72,7 +87,12 @@ pub fn take(buckets: &[Arc<Bucket>], cost: NonZeroU32, now: Moment, utc_offset: 
         };
         drop(guards);
         return match buckets.get(index) {
-            Some(bucket) => Taking::Lacking(Shortage { bucket: bucket.id(), scope: bucket.scope().clone(), lack, place }),
+            Some(bucket) => Taking::Lacking(Shortage {
+                bucket: bucket.id(),
+                scope: bucket.scope().clone(),
+                lack,
+                place,
+            }),
             None => Taking::Taken([Role::Ordinary; MOST_TIERS]),
         };
     }
@@ -130,16 +150,31 @@ pub fn peek(bucket: &Bucket, now: Moment, utc_offset: i64) -> Level {
         in_flight: state.in_flight(),
         concurrency: state.concurrency(),
         pause: state.pause().cloned(),
-        hold: state.hold().filter(|hold| hold.until.is_none_or(|until| now < until)).cloned(),
+        hold: state
+            .hold()
+            .filter(|hold| hold.until.is_none_or(|until| now < until))
+            .cloned(),
     }
 }
 
 /// What keeps a call of `cost` waiting, were it to ask now; takes nothing.
 #[must_use]
-pub fn shortage(buckets: &[Arc<Bucket>], cost: NonZeroU32, now: Moment, utc_offset: i64) -> Option<(usize, Lack)> {
+pub fn shortage(
+    buckets: &[Arc<Bucket>],
+    cost: NonZeroU32,
+    now: Moment,
+    utc_offset: i64,
+) -> Option<(usize, Lack)> {
     let lacks = buckets.iter().enumerate().filter_map(|(index, bucket)| {
         let lack = bucket.lock().lack(cost, now, utc_offset)?;
         Some((index, lack))
     });
-    lacks.max_by_key(|(_, lack)| (lack.cause == Cause::Held, lack.ready.is_none(), lack.ready, lack.cause))
+    lacks.max_by_key(|(_, lack)| {
+        (
+            lack.cause == Cause::Held,
+            lack.ready.is_none(),
+            lack.ready,
+            lack.cause,
+        )
+    })
 }

@@ -59,7 +59,10 @@ impl Meter {
     pub fn full(limit: Limit) -> Self {
         let spent = match limit {
             Limit::Quota { .. } => Spent::Counted(Tally::default()),
-            _ => Spent::Paced { interval: limit.interval(), tat: Moment::ZERO },
+            _ => Spent::Paced {
+                interval: limit.interval(),
+                tat: Moment::ZERO,
+            },
         };
         Self { limit, spent }
     }
@@ -70,7 +73,13 @@ impl Meter {
     pub fn resumed(limit: Limit, saved: &SavedMeter, around: &Surroundings) -> Self {
         let mut meter = Self::full(limit);
         match (&mut meter.spent, &saved.spent) {
-            (Spent::Paced { interval, tat }, Spent::Paced { interval: old, tat: old_tat }) => {
+            (
+                Spent::Paced { interval, tat },
+                Spent::Paced {
+                    interval: old,
+                    tat: old_tat,
+                },
+            ) => {
                 *tat = rescaled(*old_tat, *old, *interval, around.now);
             }
             (Spent::Counted(tally), Spent::Counted(old)) => tally.clone_from(old),
@@ -88,7 +97,9 @@ impl Meter {
         let mut meter = Self::full(limit);
         if let Spent::Paced { interval, tat } = &mut meter.spent {
             let rescaled = neighbours.iter().filter_map(|saved| match saved.spent {
-                Spent::Paced { interval: old, tat } => Some(rescaled(tat, old, *interval, around.now)),
+                Spent::Paced { interval: old, tat } => {
+                    Some(rescaled(tat, old, *interval, around.now))
+                }
                 Spent::Counted(_) => None,
             });
             *tat = rescaled.max().unwrap_or(Moment::ZERO);
@@ -103,7 +114,10 @@ impl Meter {
         let burst = u64::from(self.limit.burst().get());
         match &mut self.spent {
             Spent::Paced { interval, tat } => {
-                let empty = around.now.as_nanos().saturating_add(interval.saturating_mul(burst));
+                let empty = around
+                    .now
+                    .as_nanos()
+                    .saturating_add(interval.saturating_mul(burst));
                 *tat = (*tat).min(Moment::from_nanos(empty));
             }
             Spent::Counted(tally) => tally.clamp(around.now, &calendar),
@@ -119,7 +133,10 @@ impl Meter {
     /// The meter as the store keeps it.
     #[must_use]
     pub fn saved(&self) -> SavedMeter {
-        SavedMeter { identity: self.limit.identity(), spent: self.spent.clone() }
+        SavedMeter {
+            identity: self.limit.identity(),
+            spent: self.spent.clone(),
+        }
     }
 
     fn calendar(&self, around: &Surroundings) -> Calendar {
@@ -152,7 +169,13 @@ impl Meter {
                 // The target's own bucket refills by what arrives, and an
                 // arrival may be late by the margin: decide as of that much ago.
                 let offered = owed(*tat, now, *interval, around.under_way);
-                match conforms(offered, *interval, self.limit.burst(), cost, now.before(around.margin)) {
+                match conforms(
+                    offered,
+                    *interval,
+                    self.limit.burst(),
+                    cost,
+                    now.before(around.margin),
+                ) {
                     Ok(()) => now,
                     Err(Nonconforming::Until(ready)) => ready.after(around.margin).max(now),
                     Err(Nonconforming::Never) => Moment::MAX,
@@ -166,7 +189,9 @@ impl Meter {
                 match free {
                     Some(free) => tally.falls_to(free, now, &calendar),
                     // All of it is under way: no instant is known before some of it has left.
-                    None => tally.falls_to(0, now, &calendar).max(now.after(Duration::from_secs(1))),
+                    None => tally
+                        .falls_to(0, now, &calendar)
+                        .max(now.after(Duration::from_secs(1))),
                 }
             }
         }
@@ -184,9 +209,15 @@ impl Meter {
                 // From the first grant on the debt is counted from now.
                 let base = (*tat).max(around.now).as_nanos();
                 let tolerance = interval.saturating_mul(burst.saturating_sub(1));
-                let reach = around.now.before(around.margin).as_nanos().saturating_add(tolerance);
+                let reach = around
+                    .now
+                    .before(around.margin)
+                    .as_nanos()
+                    .saturating_add(tolerance);
                 let room = reach.saturating_sub(base) / (*interval).max(1);
-                room.saturating_add(1).saturating_sub(around.under_way).clamp(1, burst)
+                room.saturating_add(1)
+                    .saturating_sub(around.under_way)
+                    .clamp(1, burst)
             }
             Spent::Counted(tally) => {
                 let used = tally.used(around.now, &self.calendar(around));
@@ -199,9 +230,9 @@ impl Meter {
     #[must_use]
     pub fn full_at(&self, around: &Surroundings) -> Moment {
         match &self.spent {
-            Spent::Paced { interval, tat } => {
-                owed(*tat, around.now, *interval, around.under_way).after(around.margin).max(around.now)
-            }
+            Spent::Paced { interval, tat } => owed(*tat, around.now, *interval, around.under_way)
+                .after(around.margin)
+                .max(around.now),
             Spent::Counted(tally) => tally.falls_to(0, around.now, &self.calendar(around)),
         }
     }
@@ -222,7 +253,9 @@ impl Meter {
     pub fn drain(&mut self, now: Moment) {
         if let Spent::Paced { interval, tat } = &mut self.spent {
             let burst = u64::from(self.limit.burst().get());
-            let empty = now.as_nanos().saturating_add(interval.saturating_mul(burst));
+            let empty = now
+                .as_nanos()
+                .saturating_add(interval.saturating_mul(burst));
             *tat = (*tat).max(Moment::from_nanos(empty));
         }
     }
@@ -251,5 +284,9 @@ fn rescaled(tat: Moment, old: u64, new: u64, now: Moment) -> Moment {
     let ahead = u128::from(tat.as_nanos().saturating_sub(now.as_nanos()));
     let ahead = (ahead * u128::from(new)).div_ceil(u128::from(old.max(1)));
     let ahead = u64::try_from(ahead).unwrap_or(u64::MAX);
-    if ahead == 0 { tat } else { Moment::from_nanos(now.as_nanos().saturating_add(ahead)) }
+    if ahead == 0 {
+        tat
+    } else {
+        Moment::from_nanos(now.as_nanos().saturating_add(ahead))
+    }
 }

@@ -28,10 +28,10 @@ pub use bucket::{BucketId, Cause};
 pub use deferral::{Deferral, Never, Refusal, rfc3339};
 pub use envelope::{Envelope, Layer, Revision};
 pub use limit::{Frequency, Identity, Kind, Limit, LimitError, Reset, Unit};
-pub(crate) use local::{MOST_TIERS, Shortage, Taking, peek, shortage, take};
 pub use local::{Level, LimitLevel, Line};
-pub use pause::{Because, Hold, Pause, Role, Setback, backoff};
+pub(crate) use local::{MOST_TIERS, Shortage, Taking, peek, shortage, take};
 pub use pattern::{HostPattern, PatternError};
+pub use pause::{Because, Hold, Pause, Role, Setback, backoff};
 pub use rule::{
     ClassTerms, Conduct, Defaults, PauseScope, PoolRule, Provenance, Sharing, TargetRule, Terms,
     Tier,

@@ -119,7 +119,9 @@ impl HostPattern {
     /// The one origin that can match, where it is one.
     #[must_use]
     pub fn origin(&self) -> Option<Origin> {
-        self.is_one_origin().then(|| self.text.parse().ok()).flatten()
+        self.is_one_origin()
+            .then(|| self.text.parse().ok())
+            .flatten()
     }
 
     /// True when exactly one origin can match.

@@ -68,8 +68,14 @@ const LONGEST: Duration = Duration::from_mins(5);
 /// between a half and the whole, by `jitter` from 0 to 1.
 #[must_use]
 pub fn backoff(streak: u32, jitter: f64) -> Duration {
-    let doubled = FIRST.saturating_mul(1_u32.checked_shl(streak.saturating_sub(1)).unwrap_or(u32::MAX));
-    doubled.min(LONGEST).mul_f64(jitter.clamp(0.0, 1.0).mul_add(0.5, 0.5))
+    let doubled = FIRST.saturating_mul(
+        1_u32
+            .checked_shl(streak.saturating_sub(1))
+            .unwrap_or(u32::MAX),
+    );
+    doubled
+        .min(LONGEST)
+        .mul_f64(jitter.clamp(0.0, 1.0).mul_add(0.5, 0.5))
 }
 
 impl Pause {
@@ -77,7 +83,13 @@ impl Pause {
     /// one. Setbacks of calls that were under way together are one step of
     /// back-off; only a probe's is another. A pause never gets shorter.
     #[must_use]
-    pub fn after(before: Option<&Self>, setback: &Setback, role: Role, now: Moment, jitter: f64) -> Self {
+    pub fn after(
+        before: Option<&Self>,
+        setback: &Setback,
+        role: Role,
+        now: Moment,
+        jitter: f64,
+    ) -> Self {
         let streak = match (before, role) {
             (None, _) => 1,
             (Some(pause), Role::Probe) => pause.streak.saturating_add(1),
@@ -88,7 +100,11 @@ impl Pause {
         // The probe is still out while stragglers of before the pause report.
         let probing = role == Role::Ordinary && before.is_some_and(|pause| pause.probing);
         match before {
-            Some(pause) if pause.until >= until => Self { streak, probing, ..pause.clone() },
+            Some(pause) if pause.until >= until => Self {
+                streak,
+                probing,
+                ..pause.clone()
+            },
             _ => Self {
                 until,
                 because: setback.because,
@@ -155,7 +171,13 @@ mod tests {
         assert_eq!(backoff(4, 1.0), Duration::from_secs(8));
         assert_eq!(backoff(4, 0.0), Duration::from_secs(4));
         assert_eq!(backoff(99, 1.0), LONGEST);
-        let asked = Pause::after(None, &setback(Some(3600)), Role::Ordinary, Moment::ZERO, 0.5);
+        let asked = Pause::after(
+            None,
+            &setback(Some(3600)),
+            Role::Ordinary,
+            Moment::ZERO,
+            0.5,
+        );
         assert_eq!(asked.until, Moment::ZERO.after(Duration::from_secs(3600)));
     }
 }

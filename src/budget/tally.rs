@@ -87,7 +87,11 @@ impl Tally {
     }
 
     fn forget(&mut self, now: Moment, calendar: &Calendar) {
-        while self.0.front().is_some_and(|(part, _)| calendar.freed(*part) <= now) {
+        while self
+            .0
+            .front()
+            .is_some_and(|(part, _)| calendar.freed(*part) <= now)
+        {
             self.0.pop_front();
         }
     }
@@ -97,14 +101,21 @@ impl Tally {
     /// as today: never more is let through than either would allow.
     fn counting(&self, now: Moment, calendar: &Calendar) -> impl Iterator<Item = (u64, u64)> {
         let counts = move |part: u64| calendar.freed(part) > now;
-        self.0.iter().copied().filter(move |(part, _)| counts(*part))
+        self.0
+            .iter()
+            .copied()
+            .filter(move |(part, _)| counts(*part))
     }
 
     /// How many calls count at `now`.
     #[must_use]
     pub fn used(&self, now: Moment, calendar: &Calendar) -> u64 {
         match calendar.reset {
-            Reset::Utc => self.counting(now, calendar).map(|(_, count)| count).max().unwrap_or(0),
+            Reset::Utc => self
+                .counting(now, calendar)
+                .map(|(_, count)| count)
+                .max()
+                .unwrap_or(0),
             Reset::Rolling => self.counting(now, calendar).map(|(_, count)| count).sum(),
         }
     }
@@ -150,7 +161,12 @@ mod tests {
     const DAY: u64 = 86_400_000_000_000;
 
     fn calendar(reset: Reset) -> Calendar {
-        Calendar { period: DAY, reset, utc_offset: 0, margin: 1_000 }
+        Calendar {
+            period: DAY,
+            reset,
+            utc_offset: 0,
+            margin: 1_000,
+        }
     }
 
     #[test]
@@ -160,7 +176,10 @@ mod tests {
         tally.add(7, Moment::from_nanos(DAY / 2), &days);
         assert_eq!(tally.used(Moment::from_nanos(DAY - 1), &days), 7);
         assert_eq!(tally.used(Moment::from_nanos(DAY), &days), 0);
-        assert_eq!(tally.falls_to(6, Moment::from_nanos(DAY / 2), &days), Moment::from_nanos(DAY));
+        assert_eq!(
+            tally.falls_to(6, Moment::from_nanos(DAY / 2), &days),
+            Moment::from_nanos(DAY)
+        );
     }
 
     #[test]

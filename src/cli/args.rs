@@ -24,7 +24,10 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn overrides(&self) -> Overrides {
-        Overrides { config: self.config.clone(), store: self.store.clone() }
+        Overrides {
+            config: self.config.clone(),
+            store: self.store.clone(),
+        }
     }
 }
 
@@ -37,10 +40,14 @@ pub(super) enum Command {
     #[command(after_help = "Example:\n  tidegate status --json")]
     Status(Output),
     /// What holds for a URL, and where it comes from; sends nothing
-    #[command(after_help = "Example:\n  tidegate explain https://api.github.com/search/code --method GET")]
+    #[command(
+        after_help = "Example:\n  tidegate explain https://api.github.com/search/code --method GET"
+    )]
     Explain(ExplainArgs),
     /// What is left at a target, and when it refills; takes nothing
-    #[command(after_help = "Example:\n  tidegate budget https://api.github.com 'https://api.github.com#search'")]
+    #[command(
+        after_help = "Example:\n  tidegate budget https://api.github.com 'https://api.github.com#search'"
+    )]
     Budget(BudgetArgs),
     /// Every target known now, with its state
     #[command(after_help = "Example:\n  tidegate targets")]
@@ -54,7 +61,9 @@ pub(super) enum Command {
     )]
     Hold(HoldArgs),
     /// Let calls to a held target go again
-    #[command(after_help = "Example:\n  tidegate release https://example.org --by ana --note 'agreed'")]
+    #[command(
+        after_help = "Example:\n  tidegate release https://example.org --by ana --note 'agreed'"
+    )]
     Release(ReleaseArgs),
     /// The record
     #[command(subcommand)]
@@ -184,13 +193,17 @@ pub(super) struct Signed {
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditCommand {
     /// Everything on record, in the order in which it became known
-    #[command(after_help = "Example:\n  tidegate audit events --target https://example.org --from 2026-12-01")]
+    #[command(
+        after_help = "Example:\n  tidegate audit events --target https://example.org --from 2026-12-01"
+    )]
     Events(AuditArgs),
     /// What was decided: grants, deferrals, refusals, pauses, changes by hand
     #[command(after_help = "Example:\n  tidegate audit decisions --agent scout --json")]
     Decisions(AuditArgs),
     /// Sums per target and window, beside the envelope
-    #[command(after_help = "Example:\n  tidegate audit windows --width 1min --target https://example.org")]
+    #[command(
+        after_help = "Example:\n  tidegate audit windows --width 1min --target https://example.org"
+    )]
     Windows(WindowsArgs),
     /// Which agent, trajectory or step caused the pressure
     #[command(after_help = "Example:\n  tidegate audit who --by trajectory")]

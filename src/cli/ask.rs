@@ -24,7 +24,9 @@ pub(super) async fn command(overrides: &Overrides, command: Command) -> Result<E
     let (question, output, columns) = question(command)?;
     let mut rows = Rows::new(output.json, columns);
     let answered = match ask(&config.store, &question, |row| rows.add(&row)).await {
-        Err(ControlError::NobodyThere) => by_ourselves(&config, question, &mut rows, explains).await,
+        Err(ControlError::NobodyThere) => {
+            by_ourselves(&config, question, &mut rows, explains).await
+        }
         Err(error) => Err(error.into()),
         Ok(()) => Ok(()),
     };
@@ -34,7 +36,12 @@ pub(super) async fn command(overrides: &Overrides, command: Command) -> Result<E
 
 /// No gate runs: the store is opened for as long as the question takes. What
 /// holds for a URL can be told without any store.
-async fn by_ourselves(config: &Config, question: Question, rows: &mut Rows, explains: bool) -> Result<(), Failure> {
+async fn by_ourselves(
+    config: &Config,
+    question: Question,
+    rows: &mut Rows,
+    explains: bool,
+) -> Result<(), Failure> {
     let scratch;
     let opened = match gate::open(config, &config.store, IfMissing::Fail) {
         Err(StoreError::Missing(_)) if explains => {
@@ -43,8 +50,14 @@ async fn by_ourselves(config: &Config, question: Question, rows: &mut Rows, expl
         }
         other => other?,
     };
-    let guard = Arc::new(crate::egress::guard::Guard::new(config.allow_private.clone()));
-    let desk = Desk { admission: opened.clone(), guard, schedule: None };
+    let guard = Arc::new(crate::egress::guard::Guard::new(
+        config.allow_private.clone(),
+    ));
+    let desk = Desk {
+        admission: opened.clone(),
+        guard,
+        schedule: None,
+    };
     let (sender, mut found) = mpsc::channel::<Value>(256);
     let answer = desk.answer(question, sender);
     let shown = async {
@@ -63,11 +76,22 @@ fn question(command: Command) -> Result<Asked, Failure> {
     Ok(match command {
         Command::Status(output) => (Question::Status, output, STATUS),
         Command::Explain(args) => {
-            let question = Question::Explain { url: args.url, method: args.method.to_ascii_uppercase() };
+            let question = Question::Explain {
+                url: args.url,
+                method: args.method.to_ascii_uppercase(),
+            };
             (question, args.output, EXPLAIN)
         }
-        Command::Budget(args) if args.targets.is_empty() => (Question::Targets, args.output, BUDGET),
-        Command::Budget(args) => (Question::Budget { targets: args.targets }, args.output, BUDGET),
+        Command::Budget(args) if args.targets.is_empty() => {
+            (Question::Targets, args.output, BUDGET)
+        }
+        Command::Budget(args) => (
+            Question::Budget {
+                targets: args.targets,
+            },
+            args.output,
+            BUDGET,
+        ),
         Command::Targets(output) => (Question::Targets, output, TARGETS),
         Command::Tasks(args) => {
             let columns = if args.list { TASK_LIST } else { TASK_COUNTS };
@@ -80,13 +104,32 @@ fn question(command: Command) -> Result<Asked, Failure> {
             (Question::Tasks(filter), args.output, columns)
         }
         Command::Hold(args) => {
-            let for_ms = args.span.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+            let for_ms = args
+                .span
+                .map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
             let (by, note) = (args.signed.by, args.signed.note);
-            (Question::Hold { target: args.target, for_ms, by, note }, args.output, CHANGED)
+            (
+                Question::Hold {
+                    target: args.target,
+                    for_ms,
+                    by,
+                    note,
+                },
+                args.output,
+                CHANGED,
+            )
         }
         Command::Release(args) => {
             let (by, note) = (args.signed.by, args.signed.note);
-            (Question::Release { target: args.target, by, note }, args.output, CHANGED)
+            (
+                Question::Release {
+                    target: args.target,
+                    by,
+                    note,
+                },
+                args.output,
+                CHANGED,
+            )
         }
         Command::Audit(audit) => audited(audit),
         Command::Run(_) | Command::Check(_) | Command::Drill(_) => {
@@ -99,17 +142,45 @@ fn audited(command: AuditCommand) -> Asked {
     let (record, args, columns) = match command {
         AuditCommand::Events(args) => (Record::Events, args, EVENTS),
         AuditCommand::Decisions(args) => (Record::Decisions, args, DECISIONS),
-        AuditCommand::Windows(args) => {
-            (Record::Windows { seconds: args.width.as_secs().max(1) }, args.audit, WINDOWS)
-        }
-        AuditCommand::Who(args) => (Record::Who { by: grouping(args.by) }, args.audit, WHO),
+        AuditCommand::Windows(args) => (
+            Record::Windows {
+                seconds: args.width.as_secs().max(1),
+            },
+            args.audit,
+            WINDOWS,
+        ),
+        AuditCommand::Who(args) => (
+            Record::Who {
+                by: grouping(args.by),
+            },
+            args.audit,
+            WHO,
+        ),
         AuditCommand::Envelopes(output) => {
-            let question = Question::Audit { record: Record::Envelopes, wanted: Wanted::default() };
+            let question = Question::Audit {
+                record: Record::Envelopes,
+                wanted: Wanted::default(),
+            };
             return (question, output, ENVELOPES);
         }
     };
-    let AuditArgs { target, site, agent, trajectory, from, to, output } = args;
-    let wanted = Wanted { target, site, agent, trajectory, from, to };
+    let AuditArgs {
+        target,
+        site,
+        agent,
+        trajectory,
+        from,
+        to,
+        output,
+    } = args;
+    let wanted = Wanted {
+        target,
+        site,
+        agent,
+        trajectory,
+        from,
+        to,
+    };
     (Question::Audit { record, wanted }, output, columns)
 }
 
@@ -176,7 +247,11 @@ const TARGETS: &[Column] = &[
     Column("PAUSE", "pause.reason"),
     Column("HOLD", "hold.note"),
 ];
-const TASK_COUNTS: &[Column] = &[Column("STATE", "state"), Column("OUTCOME", "outcome"), Column("TASKS", "tasks")];
+const TASK_COUNTS: &[Column] = &[
+    Column("STATE", "state"),
+    Column("OUTCOME", "outcome"),
+    Column("TASKS", "tasks"),
+];
 const TASK_LIST: &[Column] = &[
     Column("ID", "id"),
     Column("STATE", "state"),

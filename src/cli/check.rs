@@ -34,23 +34,32 @@ pub(super) fn check(overrides: &Overrides, args: &CheckArgs) -> Result<Exit, Fai
     if let (Some(checked), Some(path)) = (&tasks, &args.tasks) {
         report(path, checked);
     }
-    Ok(if bad || config.is_err() { Exit::Usage } else { Exit::Done })
+    Ok(if bad || config.is_err() {
+        Exit::Usage
+    } else {
+        Exit::Done
+    })
 }
 
 /// Reads a whole task file.
 pub(super) fn tasks(path: &Path) -> Result<Checked, Failure> {
     let file = open(path)?;
     let env = |name: &str| std::env::var(name).ok();
-    let context = Context { env: &env, wall_offset: wall_offset(&SystemClock::resumed(None)) };
-    check_list(BufReader::with_capacity(1 << 20, file), context).map_err(|error| unreadable(path, &error))
+    let context = Context {
+        env: &env,
+        wall_offset: wall_offset(&SystemClock::resumed(None)),
+    };
+    check_list(BufReader::with_capacity(1 << 20, file), context)
+        .map_err(|error| unreadable(path, &error))
 }
 
 pub(super) fn open(path: &Path) -> Result<File, Failure> {
     let file = File::open(path).map_err(|error| unreadable(path, &error))?;
     match file.metadata() {
-        Ok(metadata) if metadata.is_dir() => {
-            Err(Failure::usage(format!("{} is a folder, not a file of tasks", path.display())))
-        }
+        Ok(metadata) if metadata.is_dir() => Err(Failure::usage(format!(
+            "{} is a folder, not a file of tasks",
+            path.display()
+        ))),
         _ => Ok(file),
     }
 }
@@ -66,7 +75,11 @@ pub(super) fn report(path: &Path, checked: &Checked) {
     }
     let shown = checked.bad.len();
     if checked.bad_count > shown {
-        say(&format!("{}: {} more bad lines", path.display(), checked.bad_count - shown));
+        say(&format!(
+            "{}: {} more bad lines",
+            path.display(),
+            checked.bad_count - shown
+        ));
     }
     say(&format!(
         "{}: {} tasks, {} of them asked for twice, {} bad lines",

@@ -1,3 +1,5 @@
 //! drill
 use super::{Exit, Failure, args::DrillArgs};
-pub(super) async fn drill(_: DrillArgs) -> Result<Exit, Failure> { Ok(Exit::Done) }
+pub(super) async fn drill(_: DrillArgs) -> Result<Exit, Failure> {
+    Ok(Exit::Done)
+}

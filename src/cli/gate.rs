@@ -9,8 +9,8 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use super::Failure;
 use crate::admission::{Admission, Policy};
 use crate::config::{Config, Overrides};
-use crate::egress::guard::{Guard, pinned_lookup, system_lookup};
 use crate::egress::Wire;
+use crate::egress::guard::{Guard, pinned_lookup, system_lookup};
 use crate::store::{IfMissing, Store, StoreError};
 use crate::target::TargetKey;
 use crate::telemetry;
@@ -21,11 +21,18 @@ pub(super) fn config(overrides: &Overrides) -> Result<Config, Failure> {
 }
 
 /// Opens the gate over a store.
-pub(super) fn open(config: &Config, store: &Path, if_missing: IfMissing) -> Result<Arc<Admission>, StoreError> {
+pub(super) fn open(
+    config: &Config,
+    store: &Path,
+    if_missing: IfMissing,
+) -> Result<Arc<Admission>, StoreError> {
     let store = Arc::new(Store::open(store, if_missing, config.min_free)?);
     let clock = store.clock();
     for rule in config.rulebook.rules() {
-        rule.pattern.origin().iter().for_each(telemetry::name_target);
+        rule.pattern
+            .origin()
+            .iter()
+            .for_each(telemetry::name_target);
     }
     let policy = Policy {
         paths: config.paths,
@@ -79,7 +86,10 @@ impl Scratch {
                 Err(error) => return Err(error),
             }
         }
-        Err(std::io::Error::other(format!("{} is full of folders of this name", base.display())))
+        Err(std::io::Error::other(format!(
+            "{} is full of folders of this name",
+            base.display()
+        )))
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -101,5 +111,10 @@ pub(super) fn metrics() -> crate::serve::Metrics {
         telemetry::describe();
         handle
     });
-    Arc::new(move || handle.as_ref().map(PrometheusHandle::render).unwrap_or_default())
+    Arc::new(move || {
+        handle
+            .as_ref()
+            .map(PrometheusHandle::render)
+            .unwrap_or_default()
+    })
 }

@@ -56,13 +56,19 @@ struct Failure {
 
 impl Failure {
     fn usage(words: impl std::fmt::Display) -> Self {
-        Self { exit: Exit::Usage, words: words.to_string() }
+        Self {
+            exit: Exit::Usage,
+            words: words.to_string(),
+        }
     }
 }
 
 impl<E: std::error::Error> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { exit: Exit::Error, words: error.to_string() }
+        Self {
+            exit: Exit::Error,
+            words: error.to_string(),
+        }
     }
 }
 
@@ -72,13 +78,19 @@ pub fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
-            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
+            let exit = if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Done
+            };
             let _ = error.print();
             return exit.into();
         }
     };
     trace();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
     let exit = match runtime {
         Ok(runtime) => {
             let ended = runtime.block_on(command(args));
@@ -109,9 +121,14 @@ async fn command(args: Args) -> Result<Exit, Failure> {
 
 /// Spans and events to stderr, as `RUST_LOG` asks; warnings otherwise.
 fn trace() {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into());
+    let filter =
+        tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into());
     let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
     // A program around this one may have set its own.
-    let _ = subscriber.with_ansi(colours && std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init();
+    let _ = subscriber
+        .with_ansi(colours && std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .try_init();
 }

@@ -45,7 +45,16 @@ impl Progress {
         };
         let lines = (0..SHOWN).map(|_| line()).collect();
         let started = (admission.clock().now(), job.record().results);
-        Self { admission, job, bars, whole, lines, ticks: 0, timer: tokio::time::interval(EVERY), started }
+        Self {
+            admission,
+            job,
+            bars,
+            whole,
+            lines,
+            ticks: 0,
+            timer: tokio::time::interval(EVERY),
+            started,
+        }
     }
 
     pub(super) async fn tick(&mut self) {
@@ -54,7 +63,9 @@ impl Progress {
 
     pub(super) fn submitted(&self, known: u64) {
         if known > 0 {
-            let _ = self.bars.println(format!("{known} tasks were asked for before; each is done once"));
+            let _ = self.bars.println(format!(
+                "{known} tasks were asked for before; each is done once"
+            ));
         }
     }
 
@@ -64,28 +75,46 @@ impl Progress {
         if !watched && !self.ticks.is_multiple_of(QUIET_TICKS) {
             return;
         }
-        let Ok(snapshot) = handle.look(SHOWN).await else { return };
+        let Ok(snapshot) = handle.look(SHOWN).await else {
+            return;
+        };
         let message = self.message(&snapshot);
         if !watched {
             let record = self.job.record();
-            say(&format!("{}/{} {message}", record.results, record.accepted()));
+            say(&format!(
+                "{}/{} {message}",
+                record.results,
+                record.accepted()
+            ));
             return;
         }
         let record = self.job.record();
         self.whole.set_length(record.accepted());
         self.whole.set_position(record.results);
         self.whole.set_message(message);
-        for (line, lane) in self.lines.iter().zip(snapshot.lanes.iter().map(Some).chain(std::iter::repeat(None))) {
+        for (line, lane) in self.lines.iter().zip(
+            snapshot
+                .lanes
+                .iter()
+                .map(Some)
+                .chain(std::iter::repeat(None)),
+        ) {
             line.set_message(lane.map(|lane| self.lane(lane)).unwrap_or_default());
         }
     }
 
     fn message(&self, snapshot: &Snapshot) -> String {
-        let Snapshot { queued, running, backoff, .. } = snapshot;
+        let Snapshot {
+            queued,
+            running,
+            backoff,
+            ..
+        } = snapshot;
         let (since, before) = self.started;
         let seconds = self.admission.clock().now().since(since).as_secs().max(1);
         let rate = self.job.record().results.saturating_sub(before) / seconds;
-        let mut message = format!("{running} running, {queued} queued, {backoff} in back-off, {rate}/s");
+        let mut message =
+            format!("{running} running, {queued} queued, {backoff} in back-off, {rate}/s");
         if *running == 0
             && let Some(wake) = snapshot.wake
         {
@@ -99,12 +128,16 @@ impl Progress {
         let stuck = match lane.blocked {
             Some((cause, ready)) if cause != Cause::BudgetEmpty => {
                 let offset = wall_offset(&**self.admission.clock());
-                let until = ready.map_or_else(|| "released".to_owned(), |ready| rfc3339(ready, offset));
+                let until =
+                    ready.map_or_else(|| "released".to_owned(), |ready| rfc3339(ready, offset));
                 format!("{} until {until}", cause.as_str())
             }
             _ => String::new(),
         };
-        format!("{}  {} waiting, {} calls  {stuck}", lane.target, lane.waiting, lane.calls)
+        format!(
+            "{}  {} waiting, {} calls  {stuck}",
+            lane.target, lane.waiting, lane.calls
+        )
     }
 
     pub(super) fn end(&self) {

@@ -19,7 +19,9 @@ use crate::config::{Config, Overrides};
 use crate::egress::{Bodies, Egress};
 use crate::outcome::Outcome;
 use crate::schedule::list::{Context, ListFault, tasks};
-use crate::schedule::{Fetch, Handle, Job, JobRecord, Results, Schedule, Settings, Started, Stop, SubmitError};
+use crate::schedule::{
+    Fetch, Handle, Job, JobRecord, Results, Schedule, Settings, Started, Stop, SubmitError,
+};
 use crate::serve::{Control, Desk};
 use crate::store::IfMissing;
 
@@ -53,21 +55,37 @@ async fn with_gate(
     let bodies = Bodies::in_folder(&args.out).map_err(|error| in_folder(&args.out, &error))?;
     let job = Arc::new(Job::of(admission.store().clone(), &args.out)?);
     let mut results = open_results(&args.out, &job)?;
-    let metrics = super::gate::metrics();
+    let metrics = gate::metrics();
     let schedule = Schedule {
         admission: admission.clone(),
         job: job.clone(),
         work: Arc::new(Fetch::new(egress, bodies)),
-        settings: Settings { concurrency: args.concurrency, ..Settings::default() },
+        settings: Settings {
+            concurrency: args.concurrency,
+            ..Settings::default()
+        },
     };
-    let Started { handle, mut completed, mut stopped } = schedule.start()?;
-    let desk = Desk { admission: admission.clone(), guard: wire.guard, schedule: Some(handle.clone()) };
+    let Started {
+        handle,
+        mut completed,
+        mut stopped,
+    } = schedule.start()?;
+    let desk = Desk {
+        admission: admission.clone(),
+        guard: wire.guard,
+        schedule: Some(handle.clone()),
+    };
     let control = Control::open(desk, metrics).await?;
     let mut signals = Signals::new()?;
     let mut progress = Progress::new(admission.clone(), job.clone());
     let deadline = tokio::time::sleep(args.deadline.unwrap_or(Duration::MAX));
     tokio::pin!(deadline);
-    let submitted = submit(list.path(), admission, &handle);
+    let conflicts = if args.skip_bad {
+        Conflicts::Skip
+    } else {
+        Conflicts::Stop
+    };
+    let submitted = submit(list.path(), conflicts, admission, &handle);
     tokio::pin!(submitted);
     let mut loading = true;
     let mut late = false;
@@ -89,14 +107,19 @@ async fn with_gate(
         }
     };
     while let Ok(done) = completed.try_recv() {
-        results.append(done.place, &done.line).map_err(|error| in_folder(&args.out, &error))?;
+        results
+            .append(done.place, &done.line)
+            .map_err(|error| in_folder(&args.out, &error))?;
     }
     drop(control);
     progress.end();
     let record = job.record();
     summary(&args.out, &record);
     if let Stop::Fault(words) = &mut stop {
-        return Err(Failure { exit: Exit::Error, words: std::mem::take(words) });
+        return Err(Failure {
+            exit: Exit::Error,
+            words: std::mem::take(words),
+        });
     }
     Ok(match (stop, signals.first) {
         (Stop::Done, _) if unanswered(&record) > 0 => Exit::Unanswered,
@@ -107,23 +130,50 @@ async fn with_gate(
 }
 
 fn in_folder(folder: &Path, error: &io::Error) -> Failure {
-    Failure { exit: Exit::Error, words: format!("{}: {error}", folder.display()) }
+    Failure {
+        exit: Exit::Error,
+        words: format!("{}: {error}", folder.display()),
+    }
 }
 
 fn open_results(out: &Path, job: &Job) -> Result<Results, Failure> {
     let path = out.join("results.jsonl");
     let stored = |place| job.result(place).map_err(io::Error::other);
-    Results::open(&path, &stored, job.record().results).map_err(|error| in_folder(&path, &error))
+    let results = Results::open(&path, &stored, job.record().results);
+    let results = results.map_err(|error| in_folder(&path, &error))?;
+    if let Some(old) = results.set_aside() {
+        say(&format!(
+            "{} belongs to another store; it is now {}",
+            path.display(),
+            old.display()
+        ));
+    }
+    Ok(results)
+}
+
+/// What to do with an id that was asked for before in other words.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Conflicts {
+    Stop,
+    Skip,
 }
 
 /// Tasks are handed over in pieces of this many.
 const PIECE: usize = 1000;
 
 /// Hands the file's tasks over; those of an earlier run are known.
-async fn submit(path: &Path, admission: &Arc<Admission>, handle: &Handle) -> Result<u64, Failure> {
+async fn submit(
+    path: &Path,
+    conflicts: Conflicts,
+    admission: &Arc<Admission>,
+    handle: &Handle,
+) -> Result<u64, Failure> {
     let file = BufReader::with_capacity(1 << 20, check::open(path)?);
     let env = |name: &str| std::env::var(name).ok();
-    let context = Context { env: &env, wall_offset: wall_offset(&**admission.clock()) };
+    let context = Context {
+        env: &env,
+        wall_offset: wall_offset(&**admission.clock()),
+    };
     let mut piece = Vec::with_capacity(PIECE);
     let mut known = 0;
     let mut list = tasks(file, context);
@@ -134,7 +184,9 @@ async fn submit(path: &Path, admission: &Arc<Admission>, handle: &Handle) -> Res
             Some(Ok(task)) => piece.push(task),
             // Bad lines were reported, and waved through, before anything was sent.
             Some(Err(ListFault::Line(_))) | None => {}
-            Some(Err(ListFault::File(error))) => return Err(Failure::usage(format!("{}: {error}", path.display()))),
+            Some(Err(ListFault::File(error))) => {
+                return Err(Failure::usage(format!("{}: {error}", path.display())));
+            }
         }
         if piece.len() >= PIECE || ended {
             let submitted = match handle.submit(std::mem::take(&mut piece)).await {
@@ -144,7 +196,17 @@ async fn submit(path: &Path, admission: &Arc<Admission>, handle: &Handle) -> Res
                 Err(error) => return Err(error.into()),
             };
             known += submitted.known;
-            if let Some(id) = submitted.conflicts.first() {
+            if !submitted.conflicts.is_empty() && conflicts == Conflicts::Skip {
+                say(&format!(
+                    "{} ids were asked for before in other words; left out",
+                    submitted.conflicts.len()
+                ));
+            }
+            if let Some(id) = submitted
+                .conflicts
+                .first()
+                .filter(|_| conflicts == Conflicts::Stop)
+            {
                 handle.stop();
                 return Err(Failure::usage(format!(
                     "{}: the id {id} was asked for before with another method, URL, headers or body: \
@@ -160,16 +222,29 @@ async fn submit(path: &Path, admission: &Arc<Admission>, handle: &Handle) -> Res
 }
 
 fn unanswered(record: &JobRecord) -> u64 {
-    let without = Outcome::ALL.into_iter().filter(|outcome| !outcome.has_answer());
+    let without = Outcome::ALL
+        .into_iter()
+        .filter(|outcome| !outcome.has_answer());
     without.map(|outcome| record.outcome(outcome)).sum()
 }
 
 fn summary(out: &Path, record: &JobRecord) {
     let left = record.accepted().saturating_sub(record.results);
-    let counts = Outcome::ALL.into_iter().filter(|outcome| record.outcome(*outcome) > 0);
-    let counts: Vec<String> = counts.map(|outcome| format!("{} {outcome}", record.outcome(outcome))).collect();
-    let counts = if counts.is_empty() { "none complete".to_owned() } else { counts.join(", ") };
-    say(&format!("{} tasks: {counts}; {left} left", record.accepted()));
+    let counts = Outcome::ALL
+        .into_iter()
+        .filter(|outcome| record.outcome(*outcome) > 0);
+    let counts: Vec<String> = counts
+        .map(|outcome| format!("{} {outcome}", record.outcome(outcome)))
+        .collect();
+    let counts = if counts.is_empty() {
+        "none complete".to_owned()
+    } else {
+        counts.join(", ")
+    };
+    say(&format!(
+        "{} tasks: {counts}; {left} left",
+        record.accepted()
+    ));
     say(&format!("results: {}", out.join("results.jsonl").display()));
     if left > 0 {
         say("run the same command again to go on");
@@ -185,12 +260,19 @@ struct TaskFile {
 impl TaskFile {
     fn of(args: &RunArgs) -> Result<Self, Failure> {
         if args.tasks.as_os_str() != "-" {
-            return Ok(Self { path: args.tasks.clone(), spooled: false });
+            return Ok(Self {
+                path: args.tasks.clone(),
+                spooled: false,
+            });
         }
         let path = args.out.join(".tasks-from-stdin");
-        let copied = File::create(&path).and_then(|mut file| io::copy(&mut io::stdin().lock(), &mut file));
+        let copied =
+            File::create(&path).and_then(|mut file| io::copy(&mut io::stdin().lock(), &mut file));
         copied.map_err(|error| in_folder(&path, &error))?;
-        Ok(Self { path, spooled: true })
+        Ok(Self {
+            path,
+            spooled: true,
+        })
     }
 
     fn path(&self) -> &Path {
@@ -215,7 +297,11 @@ struct Signals {
 
 impl Signals {
     fn new() -> io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())?, first: None })
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            first: None,
+        })
     }
 
     async fn next(&mut self) -> u8 {

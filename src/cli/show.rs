@@ -20,7 +20,11 @@ pub(super) enum Rows {
 
 impl Rows {
     pub(super) fn new(json: bool, columns: &'static [Column]) -> Self {
-        if json { Self::Json } else { Self::Table(Table::new(columns)) }
+        if json {
+            Self::Json
+        } else {
+            Self::Table(Table::new(columns))
+        }
     }
 
     /// False when the reader has left.

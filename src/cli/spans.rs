@@ -16,15 +16,22 @@ pub(super) fn instant(text: &str) -> Result<SystemTime, String> {
         return Ok(at.into());
     }
     if let Ok(date) = text.parse::<Date>() {
-        let midnight = date.to_zoned(jiff::tz::TimeZone::UTC).map_err(|error| error.to_string())?;
+        let midnight = date
+            .to_zoned(jiff::tz::TimeZone::UTC)
+            .map_err(|error| error.to_string())?;
         return Ok(midnight.timestamp().into());
     }
     let back = span(text).map_err(|_| {
-        "not a time: write 2026-12-01T03:41:00Z, 2026-12-01, or a span back from now such as 2h".to_owned()
+        "not a time: write 2026-12-01T03:41:00Z, 2026-12-01, or a span back from now such as 2h"
+            .to_owned()
     })?;
-    #[expect(clippy::disallowed_methods, reason = "what a person calls now is the wall clock's")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what a person calls now is the wall clock's"
+    )]
     let now = SystemTime::now();
-    now.checked_sub(back).ok_or_else(|| "before the beginning of time".to_owned())
+    now.checked_sub(back)
+        .ok_or_else(|| "before the beginning of time".to_owned())
 }
 
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {

@@ -14,7 +14,10 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(columns: &'static [Column]) -> Self {
-        Self { columns, rows: Vec::new() }
+        Self {
+            columns,
+            rows: Vec::new(),
+        }
     }
 
     pub(super) fn add(&mut self, row: &Value) {
@@ -30,16 +33,25 @@ impl Table {
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => text.chars().map(|c| if c.is_control() { '?' } else { c }).collect(),
+        Value::String(text) => text
+            .chars()
+            .map(|c| if c.is_control() { '?' } else { c })
+            .collect(),
         Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(", "),
         Value::Object(fields) if fields.contains_key("limit") => {
             let field = |name: &str| fields.get(name).map(text).unwrap_or_default();
-            let left = fields.get("left").map(|left| format!(" ({left} left)")).unwrap_or_default();
+            let left = fields
+                .get("left")
+                .map(|left| format!(" ({left} left)"))
+                .unwrap_or_default();
             format!("{} {}{left}", field("scope"), field("limit"))
         }
         Value::Object(fields) => {
             let words = fields.iter().filter(|(_, value)| !value.is_null());
-            words.map(|(name, value)| format!("{name} {}", text(value))).collect::<Vec<_>>().join(", ")
+            words
+                .map(|(name, value)| format!("{name} {}", text(value)))
+                .collect::<Vec<_>>()
+                .join(", ")
         }
         other => other.to_string(),
     }
@@ -47,10 +59,19 @@ pub(super) fn text(value: &Value) -> String {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let heads = self.columns.iter().map(|Column(head, _)| (*head).to_owned()).collect();
+        let heads = self
+            .columns
+            .iter()
+            .map(|Column(head, _)| (*head).to_owned())
+            .collect();
         let lines = || std::iter::once(&heads).chain(&self.rows);
         let widths: Vec<usize> = (0..self.columns.len())
-            .map(|column| lines().filter_map(|line: &Vec<String>| line.get(column)).map(|cell| cell.chars().count()).max())
+            .map(|column| {
+                lines()
+                    .filter_map(|line: &Vec<String>| line.get(column))
+                    .map(|cell| cell.chars().count())
+                    .max()
+            })
             .map(Option::unwrap_or_default)
             .collect();
         for line in lines() {
@@ -74,7 +95,10 @@ mod tests {
         let mut table = Table::new(&COLUMNS);
         table.add(&serde_json::json!({"target": "http://a.example", "limits": {"left": 3}}));
         table.add(&serde_json::json!({"target": "x"}));
-        assert_eq!(table.to_string(), "TARGET            LEFT\nhttp://a.example  3\nx\n");
+        assert_eq!(
+            table.to_string(),
+            "TARGET            LEFT\nhttp://a.example  3\nx\n"
+        );
     }
 
     #[test]

@@ -22,7 +22,9 @@ impl Fault {
     pub fn words(&self) -> String {
         match self {
             Self::Blocked(blocked) => blocked.to_string(),
-            Self::Unresolved(words) | Self::NotSent(words) | Self::Unanswered(words) => words.clone(),
+            Self::Unresolved(words) | Self::NotSent(words) | Self::Unanswered(words) => {
+                words.clone()
+            }
         }
     }
 }

@@ -27,7 +27,10 @@ pub struct Wire {
 
 impl std::fmt::Debug for Wire {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Wire").field("guard", &self.guard).field("ca_file", &self.ca_file).finish_non_exhaustive()
+        f.debug_struct("Wire")
+            .field("guard", &self.guard)
+            .field("ca_file", &self.ca_file)
+            .finish_non_exhaustive()
     }
 }
 
@@ -63,7 +66,10 @@ pub(super) fn build(wire: &Wire) -> Result<reqwest::Client, ClientError> {
     let builder = reqwest::Client::builder();
     builder
         .tls_backend_preconfigured(tls)
-        .dns_resolver(GuardedResolver::new(wire.guard.clone(), wire.lookup.clone()))
+        .dns_resolver(GuardedResolver::new(
+            wire.guard.clone(),
+            wire.lookup.clone(),
+        ))
         .connector_layer(Connecting)
         .connect_timeout(CONNECT_TIMEOUT)
         .redirect(reqwest::redirect::Policy::none())
@@ -78,16 +84,28 @@ pub(super) fn build(wire: &Wire) -> Result<reqwest::Client, ClientError> {
 
 fn roots(wire: &Wire) -> Result<RootCertStore, ClientError> {
     let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    let Some(path) = &wire.ca_file else { return Ok(roots) };
-    let failed = |error: String| ClientError::CaFile { path: path.clone(), error };
-    let certificates = CertificateDer::pem_file_iter(path).map_err(|error| failed(error.to_string()))?;
+    let Some(path) = &wire.ca_file else {
+        return Ok(roots);
+    };
+    let failed = |error: String| ClientError::CaFile {
+        path: path.clone(),
+        error,
+    };
+    let certificates =
+        CertificateDer::pem_file_iter(path).map_err(|error| failed(error.to_string()))?;
     let mut found = false;
     for certificate in certificates {
         let certificate = certificate.map_err(|error| failed(error.to_string()))?;
-        roots.add(certificate).map_err(|error| failed(error.to_string()))?;
+        roots
+            .add(certificate)
+            .map_err(|error| failed(error.to_string()))?;
         found = true;
     }
-    if found { Ok(roots) } else { Err(failed("the file holds none".into())) }
+    if found {
+        Ok(roots)
+    } else {
+        Err(failed("the file holds none".into()))
+    }
 }
 
 /// A client for a gate of this machine's own: nothing but loopback.

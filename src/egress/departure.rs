@@ -59,9 +59,19 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
-    pub(super) fn new(data: Bytes, journey: Arc<Journey>, departure: admission::Departure, stamp: Stamp) -> Self {
+    pub(super) fn new(
+        data: Bytes,
+        journey: Arc<Journey>,
+        departure: admission::Departure,
+        stamp: Stamp,
+    ) -> Self {
         let data = (!data.is_empty()).then_some(data);
-        Self { data, journey, departure, stamp }
+        Self {
+            data,
+            journey,
+            departure,
+            stamp,
+        }
     }
 
     fn taken(&self) {
@@ -76,7 +86,10 @@ impl Body for Leaving {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         self.taken();
         Poll::Ready(self.data.take().map(|data| Ok(Frame::data(data))))
     }

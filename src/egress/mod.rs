@@ -54,7 +54,9 @@ pub struct Request {
 
 impl std::fmt::Debug for Request {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Request").field("method", &self.method).finish_non_exhaustive()
+        f.debug_struct("Request")
+            .field("method", &self.method)
+            .finish_non_exhaustive()
     }
 }
 
@@ -62,7 +64,12 @@ impl Request {
     /// A GET without headers or body.
     #[must_use]
     pub fn get(url: &str) -> Self {
-        Self { method: "GET".into(), url: url.into(), headers: HeaderMap::new(), body: Bytes::new() }
+        Self {
+            method: "GET".into(),
+            url: url.into(),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+        }
     }
 }
 
@@ -108,7 +115,12 @@ impl Egress {
     /// When the client cannot be set up.
     pub fn new(admission: Arc<Admission>, wire: &Wire) -> Result<Self, ClientError> {
         let client = client::build(wire)?;
-        Ok(Self { admission, client, guard: wire.guard.clone(), http1: DashSet::new() })
+        Ok(Self {
+            admission,
+            client,
+            guard: wire.guard.clone(),
+            http1: DashSet::new(),
+        })
     }
 
     /// The admission beneath.
@@ -131,7 +143,11 @@ impl Egress {
 
     fn blocked(&self, origin: &Origin, blocked: &guard::Blocked, step: &Step) -> Refusal {
         let detail = blocked.to_string();
-        let refusal = Refusal { reason: Never::AddressBlocked, target: origin.to_string(), detail };
+        let refusal = Refusal {
+            reason: Never::AddressBlocked,
+            target: origin.to_string(),
+            detail,
+        };
         self.admission.refuse(refusal, step)
     }
 
@@ -148,11 +164,16 @@ impl Egress {
         match self.admission.admit(&route.lane, &ask, Line::Join)? {
             Verdict::Deferred(deferral) => Ok(Sent::Deferred(deferral)),
             Verdict::Refused(refusal) => Ok(Sent::Refused(refusal)),
-            Verdict::Granted(permit) => match self.transmit(permit, request, &route.located).await? {
+            Verdict::Granted(permit) => match self.transmit(permit, request, &route.located).await?
+            {
                 Transmission::Answered(reply) => Ok(Sent::Answered(reply)),
                 Transmission::Failed(Fault::Blocked(blocked), closing) => {
                     closing.commit().wait().await?;
-                    Ok(Sent::Refused(self.blocked(&route.located.origin, &blocked, step)))
+                    Ok(Sent::Refused(self.blocked(
+                        &route.located.origin,
+                        &blocked,
+                        step,
+                    )))
                 }
                 Transmission::Failed(fault, closing) => {
                     closing.commit().wait().await?;
@@ -182,23 +203,35 @@ impl Egress {
             Ok(wire_request) => wire_request,
             Err(error) => {
                 let words = classify::words(error);
-                return Ok(Transmission::Failed(Fault::NotSent(words.clone()), permit.abandon(&words)));
+                return Ok(Transmission::Failed(
+                    Fault::NotSent(words.clone()),
+                    permit.abandon(&words),
+                ));
             }
         };
         let journey = Arc::new(Journey::default());
         let departure = permit.dial();
         let stamp = self.stamp(&located.origin);
-        let body = departure.map(|departure| Leaving::new(request.body.clone(), journey.clone(), departure, stamp));
-        let wire_request = wire_request.body(body.map_or_else(reqwest::Body::default, reqwest::Body::wrap));
+        let body = departure
+            .map(|departure| Leaving::new(request.body.clone(), journey.clone(), departure, stamp));
+        let wire_request =
+            wire_request.body(body.map_or_else(reqwest::Body::default, reqwest::Body::wrap));
         let answered = tokio::time::timeout(conduct.timeout, journey.of(wire_request.send())).await;
         let taken = journey.was_taken();
         let fault = match answered {
-            Ok(Ok(response)) => return Ok(Transmission::Answered(Box::new(self.answered(permit, response, located)))),
+            Ok(Ok(response)) => {
+                return Ok(Transmission::Answered(Box::new(
+                    self.answered(permit, response, located),
+                )));
+            }
             Ok(Err(error)) => classify::classify(error, taken),
             Err(_) if taken => Fault::Unanswered(format!("no answer within {:?}", conduct.timeout)),
             Err(_) => Fault::NotSent(format!("no connection within {:?}", conduct.timeout)),
         };
-        Ok(Transmission::Failed(fault.clone(), Self::failed(permit, &fault)))
+        Ok(Transmission::Failed(
+            fault.clone(),
+            Self::failed(permit, &fault),
+        ))
     }
 
     fn stamp(&self, origin: &Origin) -> Stamp {
@@ -209,7 +242,12 @@ impl Egress {
         }
     }
 
-    fn answered(&self, mut permit: Permit, response: reqwest::Response, located: &Located) -> Reply {
+    fn answered(
+        &self,
+        mut permit: Permit,
+        response: reqwest::Response,
+        located: &Located,
+    ) -> Reply {
         if let Some(departure) = permit.dial() {
             departure.mark();
         }
@@ -253,10 +291,17 @@ impl Egress {
                 End::Unanswered
             }
         };
-        permit.settle(Ending { error: Some(words), ..Ending::of(end) })
+        permit.settle(Ending {
+            error: Some(words),
+            ..Ending::of(end)
+        })
     }
 
-    fn wire_request(&self, request: &Request, located: &Located) -> Result<reqwest::RequestBuilder, reqwest::Error> {
+    fn wire_request(
+        &self,
+        request: &Request,
+        located: &Located,
+    ) -> Result<reqwest::RequestBuilder, reqwest::Error> {
         // A method that is no token was refused with its task; anything else
         // that reqwest cannot build comes back as its own error.
         let method = reqwest::Method::from_bytes(request.method.as_bytes()).unwrap_or_default();

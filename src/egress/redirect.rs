@@ -8,7 +8,7 @@ use super::Request;
 
 /// Headers that go along to another origin. All others may hold a secret that
 /// was given to the first one only.
-const PUBLIC: [HeaderName; 8] = [
+const PUBLIC: [HeaderName; 9] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
     header::ACCEPT_LANGUAGE,
@@ -17,6 +17,8 @@ const PUBLIC: [HeaderName; 8] = [
     header::CONTENT_TYPE,
     header::RANGE,
     header::USER_AGENT,
+    // Without it a repeated call would be executed twice.
+    HeaderName::from_static("idempotency-key"),
 ];
 
 /// Where an answer sends its request, by RFC 9110, section 15.4. None when it
@@ -32,7 +34,10 @@ pub fn next_hop(request: &Request, status: u16, headers: &HeaderMap) -> Option<R
     let location = String::from_utf8_lossy(headers.get(LOCATION)?.as_bytes());
     let from = Url::parse(&request.url).ok()?;
     let to = from.join(location.trim()).ok()?;
-    let mut next = Request { url: to.to_string(), ..request.clone() };
+    let mut next = Request {
+        url: to.to_string(),
+        ..request.clone()
+    };
     if !keeps_method {
         "GET".clone_into(&mut next.method);
         next.body = Bytes::new();
@@ -41,7 +46,12 @@ pub fn next_hop(request: &Request, status: u16, headers: &HeaderMap) -> Option<R
     if to.origin() != from.origin() {
         next.headers = PUBLIC
             .iter()
-            .filter_map(|name| request.headers.get(name).map(|value| (name.clone(), value.clone())))
+            .filter_map(|name| {
+                request
+                    .headers
+                    .get(name)
+                    .map(|value| (name.clone(), value.clone()))
+            })
             .collect();
     }
     Some(next)
@@ -53,10 +63,24 @@ mod tests {
 
     fn request(method: &str) -> Request {
         let mut headers = HeaderMap::new();
-        for name in ["authorization", "cookie", "x-api-key", "accept", "content-type"] {
-            headers.insert(HeaderName::from_bytes(name.as_bytes()).unwrap(), "v".parse().unwrap());
+        for name in [
+            "authorization",
+            "cookie",
+            "x-api-key",
+            "accept",
+            "content-type",
+        ] {
+            headers.insert(
+                HeaderName::from_bytes(name.as_bytes()).unwrap(),
+                "v".parse().unwrap(),
+            );
         }
-        Request { method: method.into(), url: "http://u:p@a.example/x/y?k=1".into(), headers, body: "b".into() }
+        Request {
+            method: method.into(),
+            url: "http://u:p@a.example/x/y?k=1".into(),
+            headers,
+            body: "b".into(),
+        }
     }
 
     fn hop(method: &str, status: u16, location: &str) -> Request {
@@ -97,8 +121,16 @@ mod tests {
     #[test]
     fn secrets_stay_with_the_origin_they_were_given_to() {
         let same = hop("GET", 302, "../z");
-        assert_eq!((same.url.as_str(), same.headers.len()), ("http://u:p@a.example/z", 5));
-        for place in ["http://b.example/", "https://a.example/x", "http://a.example:81/", "//b.example/x"] {
+        assert_eq!(
+            (same.url.as_str(), same.headers.len()),
+            ("http://u:p@a.example/z", 5)
+        );
+        for place in [
+            "http://b.example/",
+            "https://a.example/x",
+            "http://a.example:81/",
+            "//b.example/x",
+        ] {
             let other = hop("GET", 302, place);
             let mut names: Vec<_> = other.headers.keys().map(HeaderName::as_str).collect();
             names.sort_unstable();

@@ -61,7 +61,10 @@ impl Reply {
             Reading::Open => Word::Open,
             Reading::NotNow { asked, reason } => Word::NotNow(*asked, reason.clone()),
         });
-        let conduct = permit.resolved().map(|resolved| resolved.conduct().clone()).unwrap_or_default();
+        let conduct = permit
+            .resolved()
+            .map(|resolved| resolved.conduct().clone())
+            .unwrap_or_default();
         let peer = response.remote_addr().map(|address| address.ip());
         Self {
             permit,
@@ -104,8 +107,14 @@ impl Reply {
     /// # Errors
     /// When it does not arrive whole. What has been read is no answer then.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, BodyFault> {
-        let too_large = BodyFault::TooLarge { max_body: self.max_body };
-        if self.response.content_length().is_some_and(|length| length > self.max_body) {
+        let too_large = BodyFault::TooLarge {
+            max_body: self.max_body,
+        };
+        if self
+            .response
+            .content_length()
+            .is_some_and(|length| length > self.max_body)
+        {
             return Err(too_large);
         }
         let stalled = BodyFault::Stalled { bytes: self.bytes };
@@ -115,7 +124,12 @@ impl Reply {
         }
         let chunk = match tokio::time::timeout(self.timeout, self.response.chunk()).await {
             Err(_) => return Err(stalled),
-            Ok(Err(error)) => return Err(BodyFault::Cut { bytes: self.bytes, why: words(error) }),
+            Ok(Err(error)) => {
+                return Err(BodyFault::Cut {
+                    bytes: self.bytes,
+                    why: words(error),
+                });
+            }
             Ok(Ok(chunk)) => chunk,
         };
         self.bytes += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
@@ -133,12 +147,21 @@ impl Reply {
         let mut body = Vec::new();
         loop {
             match self.chunk().await {
-                Ok(Some(chunk)) if body.len() + chunk.len() <= limit => body.extend_from_slice(&chunk),
+                Ok(Some(chunk)) if body.len() + chunk.len() <= limit => {
+                    body.extend_from_slice(&chunk)
+                }
                 Ok(Some(_)) => {
-                    let fault = BodyFault::TooLarge { max_body: limit as u64 };
+                    let fault = BodyFault::TooLarge {
+                        max_body: limit as u64,
+                    };
                     return Err((fault.clone(), self.end(Err(&fault))));
                 }
-                Ok(None) => return Ok((String::from_utf8_lossy(&body).into_owned(), self.end(Ok(())))),
+                Ok(None) => {
+                    return Ok((
+                        String::from_utf8_lossy(&body).into_owned(),
+                        self.end(Ok(())),
+                    ));
+                }
                 Err(fault) => {
                     let closing = self.end(Err(&fault));
                     return Err((fault, closing));
@@ -163,6 +186,12 @@ impl Reply {
             (Reading::Open, Err(_)) => End::Partial,
         };
         let error: Option<Arc<str>> = body.err().map(|fault| fault.to_string().into());
-        self.permit.settle(Ending { end, status: Some(self.response.status().as_u16()), bytes: self.bytes, peer: self.peer, error })
+        self.permit.settle(Ending {
+            end,
+            status: Some(self.response.status().as_u16()),
+            bytes: self.bytes,
+            peer: self.peer,
+            error,
+        })
     }
 }

@@ -56,7 +56,10 @@ impl Bodies {
             std::fs::remove_dir_all(&unfinished)?;
         }
         std::fs::create_dir_all(&unfinished)?;
-        Ok(Self { folder, next: AtomicU64::new(0) })
+        Ok(Self {
+            folder,
+            next: AtomicU64::new(0),
+        })
     }
 
     /// Reads a reply's body to disk. Nothing is left of one that is not whole.
@@ -65,9 +68,15 @@ impl Bodies {
     /// When it does not arrive whole, or cannot be written.
     pub async fn save(&self, reply: &mut Reply) -> Result<Saved, Unsaved> {
         let Some(first) = reply.chunk().await? else {
-            return Ok(Saved { path: None, bytes: 0 });
+            return Ok(Saved {
+                path: None,
+                bytes: 0,
+            });
         };
-        let beside = self.folder.join(UNFINISHED).join(self.next.fetch_add(1, Ordering::Relaxed).to_string());
+        let beside = self
+            .folder
+            .join(UNFINISHED)
+            .join(self.next.fetch_add(1, Ordering::Relaxed).to_string());
         let saved = self.write(reply, first, &beside).await;
         if saved.is_err() {
             let _ = tokio::fs::remove_file(&beside).await;
@@ -75,7 +84,12 @@ impl Bodies {
         saved
     }
 
-    async fn write(&self, reply: &mut Reply, first: bytes::Bytes, beside: &Path) -> Result<Saved, Unsaved> {
+    async fn write(
+        &self,
+        reply: &mut Reply,
+        first: bytes::Bytes,
+        beside: &Path,
+    ) -> Result<Saved, Unsaved> {
         let disk = |path: &Path| {
             let path = path.to_owned();
             move |error| Unsaved::Disk { path, error }
@@ -91,11 +105,21 @@ impl Bodies {
         file.flush().await.map_err(disk(beside))?;
         drop(file);
         let hash = hasher.finalize().to_hex().to_string();
-        let (front, middle) = (hash.get(..2).unwrap_or_default(), hash.get(2..4).unwrap_or_default());
+        let (front, middle) = (
+            hash.get(..2).unwrap_or_default(),
+            hash.get(2..4).unwrap_or_default(),
+        );
         let folder = self.folder.join(front).join(middle);
-        tokio::fs::create_dir_all(&folder).await.map_err(disk(&folder))?;
+        tokio::fs::create_dir_all(&folder)
+            .await
+            .map_err(disk(&folder))?;
         let place = folder.join(&hash);
-        tokio::fs::rename(beside, &place).await.map_err(disk(&place))?;
-        Ok(Saved { path: Some(format!("bodies/{front}/{middle}/{hash}")), bytes: reply.bytes() })
+        tokio::fs::rename(beside, &place)
+            .await
+            .map_err(disk(&place))?;
+        Ok(Saved {
+            path: Some(format!("bodies/{front}/{middle}/{hash}")),
+            bytes: reply.bytes(),
+        })
     }
 }

@@ -44,7 +44,13 @@ pub(super) enum Place {
 
 impl Fair {
     pub(super) fn push(&mut self, task: TaskRef, priority: i32, agent: AgentId, place: Place) {
-        let line = self.levels.entry(Reverse(priority)).or_default().agents.entry(agent).or_default();
+        let line = self
+            .levels
+            .entry(Reverse(priority))
+            .or_default()
+            .agents
+            .entry(agent)
+            .or_default();
         match place {
             Place::Back => line.push_back(task),
             Place::Front => line.push_front(task),
@@ -104,7 +110,9 @@ mod tests {
         let mut fair = Fair::default();
         (0..100).for_each(|n| fair.push(task(n), 0, 1, Place::Back));
         (100..103).for_each(|n| fair.push(task(n), 0, 2, Place::Back));
-        let order: Vec<u64> = std::iter::from_fn(|| fair.pop()).map(|task| task.number).collect();
+        let order: Vec<u64> = std::iter::from_fn(|| fair.pop())
+            .map(|task| task.number)
+            .collect();
         assert_eq!(order.get(..8).unwrap(), [0, 100, 1, 101, 2, 102, 3, 4]);
         assert_eq!(order.len(), 103);
         assert!(fair.is_empty());

@@ -7,7 +7,9 @@ use super::task::{Answer, Record, TaskCall, Upshot};
 use super::work::{Report, Work};
 use crate::admission::{Ending, Permit, Route};
 use crate::budget::{Never, Refusal};
-use crate::egress::{Bodies, BodyFault, Egress, Fault, Reply, Request, Transmission, Unsaved, next_hop};
+use crate::egress::{
+    Bodies, BodyFault, Egress, Fault, Reply, Request, Transmission, Unsaved, next_hop,
+};
 use crate::outcome::{End, Outcome};
 use crate::step::Step;
 use crate::store;
@@ -30,22 +32,38 @@ impl Fetch {
     /// What to make of an answer, once it has been read.
     async fn answered(&self, mut reply: Reply, request: &Request, payload: &HttpPayload) -> Report {
         let status = reply.status();
-        let answer = Answer { status: Some(status), content_type: content_type(&reply), ..Answer::default() };
+        let answer = Answer {
+            status: Some(status),
+            content_type: content_type(&reply),
+            ..Answer::default()
+        };
         if let Reading::NotNow { .. } = reply.reading() {
-            return Report { upshot: Upshot::NotNow(answer), closing: reply.discard().await };
+            return Report {
+                upshot: Upshot::NotNow(answer),
+                closing: reply.discard().await,
+            };
         }
         if let Some(next) = next_hop(request, status, reply.headers()) {
             let upshot = Upshot::Onward(onward(next, payload), answer);
-            return Report { upshot, closing: reply.discard().await };
+            return Report {
+                upshot,
+                closing: reply.discard().await,
+            };
         }
         match status {
             425 | 503 | 529 => {
                 let error = Some(format!("the target answered {status}"));
-                Report { upshot: Upshot::Rejected(Answer { error, ..answer }), closing: reply.discard().await }
+                Report {
+                    upshot: Upshot::Rejected(Answer { error, ..answer }),
+                    closing: reply.discard().await,
+                }
             }
             408 | 500..=599 => {
                 let error = Some(format!("the target answered {status}"));
-                Report { upshot: Upshot::Doubtful(Answer { error, ..answer }), closing: reply.discard().await }
+                Report {
+                    upshot: Upshot::Doubtful(Answer { error, ..answer }),
+                    closing: reply.discard().await,
+                }
             }
             _ => self.read(&mut reply, answer).await.report(reply),
         }
@@ -58,17 +76,35 @@ impl Fetch {
         };
         match self.bodies.save(reply).await {
             Ok(saved) => {
-                let answer = Answer { bytes: saved.bytes, body_path: saved.path, ..answer };
-                Read { upshot: Upshot::Final(outcome, answer), body: Ok(()) }
+                let answer = Answer {
+                    bytes: saved.bytes,
+                    body_path: saved.path,
+                    ..answer
+                };
+                Read {
+                    upshot: Upshot::Final(outcome, answer),
+                    body: Ok(()),
+                }
             }
             Err(unsaved) => {
-                let answer = Answer { bytes: reply.bytes(), error: Some(unsaved.to_string()), ..answer };
+                let answer = Answer {
+                    bytes: reply.bytes(),
+                    error: Some(unsaved.to_string()),
+                    ..answer
+                };
                 match unsaved {
-                    Unsaved::Body(fault @ BodyFault::TooLarge { .. }) => {
-                        Read { upshot: Upshot::Final(Outcome::Answered, answer), body: Err(fault) }
-                    }
-                    Unsaved::Body(fault) => Read { upshot: Upshot::Doubtful(answer), body: Err(fault) },
-                    Unsaved::Disk { .. } => Read { upshot: Upshot::Broken(answer), body: Ok(()) },
+                    Unsaved::Body(fault @ BodyFault::TooLarge { .. }) => Read {
+                        upshot: Upshot::Final(Outcome::Answered, answer),
+                        body: Err(fault),
+                    },
+                    Unsaved::Body(fault) => Read {
+                        upshot: Upshot::Doubtful(answer),
+                        body: Err(fault),
+                    },
+                    Unsaved::Disk { .. } => Read {
+                        upshot: Upshot::Broken(answer),
+                        body: Ok(()),
+                    },
                 }
             }
         }
@@ -82,35 +118,61 @@ struct Read {
 
 impl Read {
     fn report(self, reply: Reply) -> Report {
-        Report { upshot: self.upshot, closing: reply.end(self.body.as_ref().map(|()| ())) }
+        Report {
+            upshot: self.upshot,
+            closing: reply.end(self.body.as_ref().map(|()| ())),
+        }
     }
 }
 
 fn content_type(reply: &Reply) -> Option<String> {
     let value = reply.headers().get(http::header::CONTENT_TYPE)?;
-    Some(String::from_utf8_lossy(value.as_bytes()).chars().take(200).collect())
+    Some(
+        String::from_utf8_lossy(value.as_bytes())
+            .chars()
+            .take(200)
+            .collect(),
+    )
 }
 
 /// The next hop as a call; headers that were looked up in the environment
 /// stay names, and only those that may go along go along.
 fn onward(next: Request, payload: &HttpPayload) -> TaskCall {
     let kept = payload.keeping(|name| next.headers.contains_key(name));
-    let payload = HttpPayload { body: next.body.to_vec(), ..kept };
-    TaskCall { url: next.url.into(), method: next.method.into(), payload: payload.encode() }
+    let payload = HttpPayload {
+        body: next.body.to_vec(),
+        ..kept
+    };
+    TaskCall {
+        url: next.url.into(),
+        method: next.method.into(),
+        payload: payload.encode().into(),
+    }
 }
 
 fn request(call: &TaskCall) -> Result<(Request, HttpPayload), String> {
     let payload = HttpPayload::decode(&call.payload).ok_or("the task on record cannot be read")?;
     let headers = payload.to_headers(&|name| std::env::var(name).ok())?;
     let body = payload.body.clone().into();
-    let request = Request { method: call.method.to_string(), url: call.url.to_string(), headers, body };
+    let request = Request {
+        method: call.method.to_string(),
+        url: call.url.to_string(),
+        headers,
+        body,
+    };
     Ok((request, payload))
 }
 
 impl Work for Fetch {
     fn route(&self, call: &TaskCall, step: &Step) -> Result<Route, Refusal> {
         let (method, url) = (call.method.to_string(), call.url.to_string());
-        self.egress.route(&Request { method, ..Request::get(&url) }, step)
+        self.egress.route(
+            &Request {
+                method,
+                ..Request::get(&url)
+            },
+            step,
+        )
     }
 
     async fn run(self: Arc<Self>, record: Record, permit: Permit) -> Result<Report, store::Fault> {
@@ -118,33 +180,44 @@ impl Work for Fetch {
             Ok(request) => request,
             Err(words) => {
                 let closing = permit.abandon(&words);
-                return Ok(Report { upshot: Upshot::Final(Outcome::Failed, Answer::error(words)), closing });
+                return Ok(Report {
+                    upshot: Upshot::Final(Outcome::Failed, Answer::error(words)),
+                    closing,
+                });
             }
         };
         let located = match crate::target::locate(&request.url) {
             Ok(located) => located,
             Err(rejection) => {
                 let closing = permit.settle(Ending::of(End::Abandoned));
-                let refusal =
-                    Refusal { reason: Never::InvalidTarget, target: String::new(), detail: rejection.detail };
-                return Ok(Report { upshot: Upshot::Refused(refusal), closing });
+                let refusal = Refusal {
+                    reason: Never::InvalidTarget,
+                    target: String::new(),
+                    detail: rejection.detail,
+                };
+                return Ok(Report {
+                    upshot: Upshot::Refused(refusal),
+                    closing,
+                });
             }
         };
-        Ok(match self.egress.transmit(permit, &request, &located).await? {
-            Transmission::Answered(reply) => self.answered(*reply, &request, &payload).await,
-            Transmission::Failed(fault, closing) => {
-                let answer = Answer::error(fault.words());
-                let upshot = match fault {
-                    Fault::Blocked(blocked) => Upshot::Refused(Refusal {
-                        reason: Never::AddressBlocked,
-                        target: located.origin.to_string(),
-                        detail: blocked.to_string(),
-                    }),
-                    Fault::Unresolved(_) | Fault::NotSent(_) => Upshot::NotSent(answer),
-                    Fault::Unanswered(_) => Upshot::Doubtful(answer),
-                };
-                Report { upshot, closing }
-            }
-        })
+        Ok(
+            match self.egress.transmit(permit, &request, &located).await? {
+                Transmission::Answered(reply) => self.answered(*reply, &request, &payload).await,
+                Transmission::Failed(fault, closing) => {
+                    let answer = Answer::error(fault.words());
+                    let upshot = match fault {
+                        Fault::Blocked(blocked) => Upshot::Refused(Refusal {
+                            reason: Never::AddressBlocked,
+                            target: located.origin.to_string(),
+                            detail: blocked.to_string(),
+                        }),
+                        Fault::Unresolved(_) | Fault::NotSent(_) => Upshot::NotSent(answer),
+                        Fault::Unanswered(_) => Upshot::Doubtful(answer),
+                    };
+                    Report { upshot, closing }
+                }
+            },
+        )
     }
 }

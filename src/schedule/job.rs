@@ -89,12 +89,25 @@ impl Job {
     /// # Errors
     /// When the store cannot be read.
     pub fn of(store: Arc<Store>, out: &Path) -> Result<Self, StoreError> {
-        let out = std::path::absolute(out).unwrap_or_else(|_| out.to_owned()).display().to_string();
+        let out = std::path::absolute(out)
+            .unwrap_or_else(|_| out.to_owned())
+            .display()
+            .to_string();
         let jobs = Self::all(&store)?;
         let last = jobs.last().map_or(0, |(number, _)| *number);
         let known = jobs.into_iter().find(|(_, record)| record.out == out);
-        let (number, record) = known.unwrap_or((last + 1, JobRecord { out, ..JobRecord::default() }));
-        Ok(Self { store, number, record: Mutex::new(record) })
+        let (number, record) = known.unwrap_or((
+            last + 1,
+            JobRecord {
+                out,
+                ..JobRecord::default()
+            },
+        ));
+        Ok(Self {
+            store,
+            number,
+            record: Mutex::new(record),
+        })
     }
 
     /// All jobs of a store.
@@ -103,7 +116,8 @@ impl Job {
     /// When the store cannot be read.
     pub fn all(store: &Store) -> Result<Vec<(u64, JobRecord)>, StoreError> {
         let jobs = store.scan::<JobRecord>(Space::Job, ..);
-        jobs.map(|entry| entry.map(|(key, record)| (last_number(&key), record))).collect()
+        jobs.map(|entry| entry.map(|(key, record)| (last_number(&key), record)))
+            .collect()
     }
 
     /// Its number in the store.
@@ -145,7 +159,10 @@ impl Job {
             let id_key = self.id_key(&task.id);
             let before = match fresh.get(&id_key) {
                 Some(content) => Some(*content),
-                None => self.store.get::<Known>(Space::TaskId, &id_key)?.map(|known| known.content),
+                None => self
+                    .store
+                    .get::<Known>(Space::TaskId, &id_key)?
+                    .map(|known| known.content),
             };
             match before {
                 Some(before) if before == content => known += 1,
@@ -157,12 +174,23 @@ impl Job {
                     changes.put(Space::Task, &self.key(number), &kept);
                     changes.put(Space::TaskId, &id_key, &Known { content, number });
                     fresh.insert(id_key, content);
-                    new.push((TaskRef { job: self.number, number }, kept));
+                    new.push((
+                        TaskRef {
+                            job: self.number,
+                            number,
+                        },
+                        kept,
+                    ));
                 }
             }
         }
         changes.put(Space::Job, &numbered(self.number), &*record);
-        Ok(Accepted { new, known, conflicts, durable: self.store.write(changes) })
+        Ok(Accepted {
+            new,
+            known,
+            conflicts,
+            durable: self.store.write(changes),
+        })
     }
 
     /// The tasks that are not complete, as they were left.
@@ -176,7 +204,13 @@ impl Job {
     /// When they cannot be read.
     pub fn cut(&self) -> Result<HashSet<TaskRef>, StoreError> {
         let cut = self.store.scan::<()>(Space::Cut, self.range());
-        cut.map(|entry| entry.map(|(key, ())| TaskRef { job: self.number, number: last_number(&key) })).collect()
+        cut.map(|entry| {
+            entry.map(|(key, ())| TaskRef {
+                job: self.number,
+                number: last_number(&key),
+            })
+        })
+        .collect()
     }
 
     /// What became of those tasks has been handed to the writer.
@@ -207,7 +241,12 @@ impl Job {
 
     /// A task is complete. To be called in the order in which changes are
     /// written; returns the place of its result.
-    pub fn complete(&self, changes: &mut Changes, task: TaskRef, line: &ResultLine) -> (u64, String) {
+    pub fn complete(
+        &self,
+        changes: &mut Changes,
+        task: TaskRef,
+        line: &ResultLine,
+    ) -> (u64, String) {
         let mut record = self.lock();
         let place = record.results;
         record.results += 1;
@@ -235,9 +274,22 @@ fn range(job: u64) -> std::ops::Range<Vec<u8>> {
 }
 
 /// The tasks of a job that are not complete.
-pub fn pending(store: &Store, job: u64) -> impl Iterator<Item = Result<(TaskRef, Record), StoreError>> {
+pub fn pending(
+    store: &Store,
+    job: u64,
+) -> impl Iterator<Item = Result<(TaskRef, Record), StoreError>> {
     let tasks = store.scan::<Record>(Space::Task, range(job));
-    tasks.map(move |entry| entry.map(|(key, record)| (TaskRef { job, number: last_number(&key) }, record)))
+    tasks.map(move |entry| {
+        entry.map(|(key, record)| {
+            (
+                TaskRef {
+                    job,
+                    number: last_number(&key),
+                },
+                record,
+            )
+        })
+    })
 }
 
 /// The results of a job, in order, as lines of JSON.

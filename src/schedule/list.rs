@@ -33,7 +33,9 @@ pub struct Context<'a> {
 
 impl fmt::Debug for Context<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context").field("wall_offset", &self.wall_offset).finish_non_exhaustive()
+        f.debug_struct("Context")
+            .field("wall_offset", &self.wall_offset)
+            .finish_non_exhaustive()
     }
 }
 

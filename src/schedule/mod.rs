@@ -5,10 +5,12 @@
 //! costs nothing while it waits: no future, no timer, no thread. Generic over
 //! what a task does ([`Work`]); [`Fetch`] is the work that ships.
 
+mod ending;
 mod fair;
 mod fetch;
 mod job;
 pub mod list;
+mod look;
 mod order;
 mod payload;
 mod queue;
@@ -22,7 +24,7 @@ mod worker;
 pub use fetch::Fetch;
 pub use job::{Accepted, Job, JobRecord, NewTask, pending, results};
 pub use order::{Cancelled, Handle, Schedule, Started, Stop, Stopped, SubmitError, Submitted};
-pub use payload::HttpPayload;
+pub use payload::{HeaderFault, HeaderProblem, HttpPayload};
 pub use result_line::ResultLine;
 pub use results::Results;
 pub use view::{LaneView, Snapshot, TaskState, TaskView};

@@ -87,7 +87,11 @@ impl<W: Work> Schedule<W> {
     pub fn start(self) -> Result<Started, StoreError> {
         let (orders, inbox) = mpsc::unbounded_channel();
         let (sender, completed) = mpsc::unbounded_channel();
-        let handle = Handle { orders, job: self.job.clone(), admission: self.admission.clone() };
+        let handle = Handle {
+            orders,
+            job: self.job.clone(),
+            admission: self.admission.clone(),
+        };
         let job = self.job.clone();
         let mut worker = Worker::new(self, inbox, sender);
         let cut = job.cut()?;
@@ -100,9 +104,16 @@ impl<W: Work> Schedule<W> {
             }
         }
         job.taken_up(&cut);
-        #[expect(clippy::disallowed_methods, reason = "its handle is given to the caller")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "its handle is given to the caller"
+        )]
         let stopped = tokio::spawn(worker.run());
-        Ok(Started { handle, completed, stopped })
+        Ok(Started {
+            handle,
+            completed,
+            stopped,
+        })
     }
 }
 
@@ -148,9 +159,18 @@ impl Handle {
     /// # Errors
     /// When they are not.
     pub async fn submit(&self, tasks: Vec<NewTask>) -> Result<Submitted, SubmitError> {
-        let Accepted { new, known, conflicts, durable } = self.job.accept(tasks, self.admission.clock().now())?;
+        let Accepted {
+            new,
+            known,
+            conflicts,
+            durable,
+        } = self.job.accept(tasks, self.admission.clock().now())?;
         durable.wait().await?;
-        let submitted = Submitted { new: new.len() as u64, known, conflicts };
+        let submitted = Submitted {
+            new: new.len() as u64,
+            known,
+            conflicts,
+        };
         self.send(Order::Add(new))?;
         Ok(submitted)
     }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 
 /// The headers and the body of a call, as the queue keeps them.
@@ -20,7 +20,14 @@ pub struct HttpPayload {
 impl fmt::Debug for HttpPayload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpPayload")
-            .field("headers", &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
+            .field(
+                "headers",
+                &self
+                    .headers
+                    .iter()
+                    .map(|(name, _)| name)
+                    .collect::<Vec<_>>(),
+            )
             .field("body", &self.body.len())
             .finish()
     }
@@ -93,7 +100,10 @@ impl HttpPayload {
     #[must_use]
     pub fn keeping(&self, goes_along: impl Fn(&str) -> bool) -> Self {
         let stays = |(name, _): &&(String, String)| goes_along(&name.to_ascii_lowercase());
-        Self { headers: self.headers.iter().filter(stays).cloned().collect(), body: Vec::new() }
+        Self {
+            headers: self.headers.iter().filter(stays).cloned().collect(),
+            body: Vec::new(),
+        }
     }
 
     /// The headers to send, with variables looked up in `env`. To be called at the last moment, and
@@ -107,14 +117,18 @@ impl HttpPayload {
     ) -> Result<HeaderMap, HeaderFault> {
         let mut map = HeaderMap::new();
         for (name, value) in &self.headers {
-            let fault = |problem| HeaderFault { name: shown(name), problem };
-            let key = HeaderName::from_bytes(name.as_bytes())
-                .map_err(|_| fault(HeaderProblem::Name))?;
+            let fault = |problem| HeaderFault {
+                name: shown(name),
+                problem,
+            };
+            let key =
+                HeaderName::from_bytes(name.as_bytes()).map_err(|_| fault(HeaderProblem::Name))?;
             if let Some(reason) = not_the_callers(&key) {
                 return Err(fault(HeaderProblem::NotTheCallers(reason)));
             }
             let value = resolved(value, env).map_err(fault)?;
-            map.try_append(key, value).map_err(|_| fault(HeaderProblem::TooMany))?;
+            map.try_append(key, value)
+                .map_err(|_| fault(HeaderProblem::TooMany))?;
         }
         Ok(map)
     }
@@ -176,8 +190,13 @@ mod tests {
     use super::*;
 
     fn payload(headers: &[(&str, &str)]) -> HttpPayload {
-        let headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).into()));
-        HttpPayload { headers: headers.collect(), body: b"seven".to_vec() }
+        let headers = headers
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()));
+        HttpPayload {
+            headers: headers.collect(),
+            body: b"seven".to_vec(),
+        }
     }
 
     fn env(name: &str) -> Option<String> {
@@ -211,8 +230,18 @@ mod tests {
     #[test]
     fn what_cannot_be_sent_is_named_and_no_value_is_repeated() {
         for (name, value, named, problem) in [
-            ("x-a", "env:NOT_THERE", "x-a", HeaderProblem::Unset("NOT_THERE".into())),
-            ("x-a", "env:BROKEN", "x-a", HeaderProblem::Variable("BROKEN".into())),
+            (
+                "x-a",
+                "env:NOT_THERE",
+                "x-a",
+                HeaderProblem::Unset("NOT_THERE".into()),
+            ),
+            (
+                "x-a",
+                "env:BROKEN",
+                "x-a",
+                HeaderProblem::Variable("BROKEN".into()),
+            ),
             ("x-a", "env:", "x-a", HeaderProblem::NoVariable),
             ("x-a", "env:hunter2 7", "x-a", HeaderProblem::NoVariable),
             ("x-a", "env:2hunter2", "x-a", HeaderProblem::NoVariable),
@@ -222,8 +251,17 @@ mod tests {
             (":authority", "b.test", "", HeaderProblem::Name),
             ("", "hunter2", "", HeaderProblem::Name),
         ] {
-            let fault = payload(&[("ok", "1"), (name, value)]).to_headers(&env).unwrap_err();
-            assert_eq!(fault, HeaderFault { name: named.into(), problem }, "{name}: {value}");
+            let fault = payload(&[("ok", "1"), (name, value)])
+                .to_headers(&env)
+                .unwrap_err();
+            assert_eq!(
+                fault,
+                HeaderFault {
+                    name: named.into(),
+                    problem
+                },
+                "{name}: {value}"
+            );
             assert!(!fault.to_string().contains("hunter2"), "{fault}");
         }
     }
@@ -242,7 +280,10 @@ mod tests {
             "Keep-Alive",
         ] {
             let fault = payload(&[(name, "hunter2")]).to_headers(&env).unwrap_err();
-            assert!(matches!(fault.problem, HeaderProblem::NotTheCallers(_)), "{name}");
+            assert!(
+                matches!(fault.problem, HeaderProblem::NotTheCallers(_)),
+                "{name}"
+            );
             assert!(String::from(fault).starts_with(&format!("header {name}: ")));
         }
         for name in ["cookie", "expect", "host-name", "te-xt", "user-agent"] {
@@ -252,17 +293,30 @@ mod tests {
 
     #[test]
     fn a_redirect_takes_along_names_of_variables_and_not_their_values() {
-        let kept = payload(&[("Accept", "a"), ("Authorization", "env:TOKEN"), ("X", "env:TOKEN")]);
+        let kept = payload(&[
+            ("Accept", "a"),
+            ("Authorization", "env:TOKEN"),
+            ("X", "env:TOKEN"),
+        ]);
         let along = kept.keeping(|name| ["accept", "x"].contains(&name));
-        assert_eq!(along.headers, payload(&[("Accept", "a"), ("X", "env:TOKEN")]).headers);
+        assert_eq!(
+            along.headers,
+            payload(&[("Accept", "a"), ("X", "env:TOKEN")]).headers
+        );
         assert!(along.body.is_empty());
     }
 
     #[test]
     fn debug_output_holds_neither_values_nor_body() {
         let debug = format!("{:?}", payload(&[("x-key", "hunter2")]));
-        assert!(debug.contains("x-key") && !debug.contains("hunter2"), "{debug}");
-        assert!(!debug.contains("seven") && !debug.contains("115"), "{debug}");
+        assert!(
+            debug.contains("x-key") && !debug.contains("hunter2"),
+            "{debug}"
+        );
+        assert!(
+            !debug.contains("seven") && !debug.contains("115"),
+            "{debug}"
+        );
     }
 
     #[test]

@@ -78,11 +78,19 @@ impl Queue {
     }
 
     fn fair(&mut self, lane: LaneId) -> Option<&mut Fair> {
-        self.lanes.get_mut(usize::try_from(lane).unwrap_or(usize::MAX))
+        self.lanes
+            .get_mut(usize::try_from(lane).unwrap_or(usize::MAX))
     }
 
     /// A task that may be tried from now on.
-    pub(super) fn push(&mut self, lane: LaneId, task: TaskRef, priority: i32, agent: AgentId, place: Place) {
+    pub(super) fn push(
+        &mut self,
+        lane: LaneId,
+        task: TaskRef,
+        priority: i32,
+        agent: AgentId,
+        place: Place,
+    ) {
         let Some(fair) = self.fair(lane) else { return };
         let was_empty = fair.is_empty();
         fair.push(task, priority, agent, place);
@@ -98,7 +106,9 @@ impl Queue {
             let (lane, from) = match self.ready.pop_front()? {
                 Ready::Lane(lane) => (lane, None),
                 Ready::Bucket(bucket) => {
-                    let Some(wait) = self.waits.get_mut(&bucket) else { continue };
+                    let Some(wait) = self.waits.get_mut(&bucket) else {
+                        continue;
+                    };
                     let Some(lane) = wait.lanes.pop_front() else {
                         self.waits.remove(&bucket);
                         continue;
@@ -148,7 +158,13 @@ impl Queue {
     }
 
     /// The lane was told *not now* by a bucket, until an instant if it knows.
-    pub(super) fn deferred(&mut self, turn: Turn, by: BucketId, cause: Cause, until: Option<Moment>) {
+    pub(super) fn deferred(
+        &mut self,
+        turn: Turn,
+        by: BucketId,
+        cause: Cause,
+        until: Option<Moment>,
+    ) {
         if turn.from != Some(by) {
             self.go_on(turn.from);
         }
@@ -238,7 +254,9 @@ impl Queue {
 
     /// How many tasks wait in a lane.
     pub(super) fn waiting(&self, lane: LaneId) -> usize {
-        self.lanes.get(usize::try_from(lane).unwrap_or(usize::MAX)).map_or(0, Fair::len)
+        self.lanes
+            .get(usize::try_from(lane).unwrap_or(usize::MAX))
+            .map_or(0, Fair::len)
     }
 
     /// How many alarms are set.

@@ -70,7 +70,12 @@ impl ResultLine {
         let task = &record.task;
         let at = |moment| rfc3339(moment, wall_offset);
         // Without a status nothing answered: then there are no bytes either, not zero of them.
-        let answered = |_| (without_userinfo(&record.next.url).into_owned(), answer.bytes);
+        let answered = |_| {
+            (
+                without_userinfo(&record.next.url).into_owned(),
+                answer.bytes,
+            )
+        };
         let (final_url, bytes) = answer.status.map(answered).unzip();
         Self {
             id: task.id.clone(),
@@ -129,7 +134,11 @@ mod tests {
     use crate::step::Step;
 
     fn record(url: &str, next: &str, step: Step) -> Record {
-        let call = |url: &str| TaskCall { url: url.into(), method: "GET".into(), payload: vec![] };
+        let call = |url: &str| TaskCall {
+            url: url.into(),
+            method: "GET".into(),
+            payload: [].into(),
+        };
         let task = Task {
             id: "t1".into(),
             call: call(url),
@@ -141,10 +150,18 @@ mod tests {
             cost: NonZeroU32::MIN,
             repeat: Repeat::Safe,
         };
-        Record { next: call(next), ..Record::new(task, Moment::from_nanos(1_000_000_000)) }
+        Record {
+            next: call(next),
+            ..Record::new(task, Moment::from_nanos(1_000_000_000))
+        }
     }
 
-    fn line(record: &Record, target: Option<&TargetKey>, outcome: Outcome, answer: &Answer) -> String {
+    fn line(
+        record: &Record,
+        target: Option<&TargetKey>,
+        outcome: Outcome,
+        answer: &Answer,
+    ) -> String {
         let now = Moment::from_nanos(3_000_000_000);
         let line = ResultLine::new(record, target, outcome, answer, now, 60_000_000_000);
         let text = serde_json::to_string(&line).unwrap();
@@ -185,7 +202,12 @@ mod tests {
     fn what_is_not_known_is_null() {
         let record = record("http://a.test/", "http://a.test/", Step::default());
         assert_eq!(
-            line(&record, None, Outcome::Expired, &Answer::error("its deadline passed")),
+            line(
+                &record,
+                None,
+                Outcome::Expired,
+                &Answer::error("its deadline passed")
+            ),
             concat!(
                 r#"{"id":"t1","url":"http://a.test/","final_url":null,"target":null,"#,
                 r#""class":null,"agent":"unattributed","trajectory":null,"step":null,"#,

@@ -2,16 +2,18 @@
 //! the store keeps. The store is the truth; whatever a crash leaves of the file is completed from
 //! it, and a file that does not belong to it is set aside, never written over.
 
+mod beginning;
 mod extent;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use beginning::is_beginning;
 use extent::Extent;
 
 /// Lines from the store are written in pieces of about so many bytes.
@@ -52,13 +54,24 @@ impl Results {
         if new.exists() {
             fs::remove_file(&new)?;
         }
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(path)?;
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(io::Error::other("another run writes its results here"));
+        }
         let extent = Extent::of(&mut file)?;
         let mut results = if is_beginning(&mut file, &extent, stored, count)? {
             if extent.rest() > 0 {
                 file.set_len(extent.whole)?;
             }
-            Self { written: extent.lines, bytes: extent.whole, ..Self::empty(file) }
+            Self {
+                written: extent.lines,
+                bytes: extent.whole,
+                ..Self::empty(file)
+            }
         } else {
             Self::rebuilt(path, &new, stored, count)?
         };
@@ -68,18 +81,31 @@ impl Results {
 
     fn empty(file: File) -> Self {
         let waiting = BTreeMap::new();
-        Self { file, written: 0, bytes: 0, tail: Tail::Whole, waiting, set_aside: None }
+        Self {
+            file,
+            written: 0,
+            bytes: 0,
+            tail: Tail::Whole,
+            waiting,
+            set_aside: None,
+        }
     }
 
     /// The old file keeps its content under another name: it may be the only copy of the results
     /// of another store.
     fn rebuilt(path: &Path, new: &Path, stored: Stored<'_>, count: u64) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).append(true).create_new(true).open(new)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create_new(true)
+            .open(new)?;
         let mut results = Self::empty(file);
         results.fill(stored, count)?;
         results.file.sync_all()?;
-        let mut names = (1_u32..).map(|number| beside(path, &format!(".old-{number}")));
-        let free = names.find(|name| !name.exists()).unwrap_or_else(|| beside(path, ".old"));
+        let mut names = (1..=u32::MAX).map(|number| beside(path, &format!(".old-{number}")));
+        let free = names
+            .find(|name| !name.exists())
+            .unwrap_or_else(|| beside(path, ".old"));
         fs::rename(path, &free)?;
         fs::rename(new, path)?;
         results.set_aside = Some(free);
@@ -160,54 +186,21 @@ impl Results {
     }
 }
 
-/// Whether the file is what an earlier run left: lines of the store, and perhaps a part of the
-/// next. Its last line stands for those before it.
-fn is_beginning(
-    file: &mut File,
-    extent: &Extent,
-    stored: Stored<'_>,
-    count: u64,
-) -> io::Result<bool> {
-    if extent.lines > count {
-        return Ok(false);
-    }
-    if extent.lines > 0 {
-        let last = result(stored, extent.lines - 1)? + "\n";
-        let length = extent.whole - extent.last;
-        if length != last.len() as u64 || !holds(file, extent.last, length, &last)? {
-            return Ok(false);
-        }
-    }
-    if extent.rest() == 0 {
-        return Ok(true);
-    }
-    if extent.lines == count {
-        return Ok(false);
-    }
-    holds(file, extent.whole, extent.rest(), &result(stored, extent.lines)?)
-}
-
-/// Whether the `length` bytes at `start` are the first of `text`.
-fn holds(file: &mut File, start: u64, length: u64, text: &str) -> io::Result<bool> {
-    let Some(expected) = usize::try_from(length).ok().and_then(|length| text.as_bytes().get(..length))
-    else {
-        return Ok(false);
-    };
-    let mut found = vec![0; expected.len()];
-    file.seek(SeekFrom::Start(start))?;
-    file.read_exact(&mut found)?;
-    Ok(found == expected)
-}
-
 fn result(stored: Stored<'_>, place: u64) -> io::Result<String> {
     stored(place)?.ok_or_else(|| {
-        io::Error::new(io::ErrorKind::InvalidData, format!("the store lacks the result {place}"))
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("the store lacks the result {place}"),
+        )
     })
 }
 
 fn push(lines: &mut String, line: &str) -> io::Result<()> {
     if line.is_empty() || line.contains('\n') {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a result must be one line"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a result must be one line",
+        ));
     }
     lines.push_str(line);
     lines.push('\n');

@@ -1,6 +1,7 @@
 //! A task: its states, and what each upshot of a call makes of it. Pure: what
 //! happens next is a function of what was, what came, and `now`.
 
+use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +14,23 @@ use crate::outcome::Outcome;
 use crate::step::Step;
 
 /// One call that a task consists of; a redirect makes another one of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskCall {
     /// Where to.
     pub url: Arc<str>,
     /// The method.
     pub method: Arc<str>,
     /// Whatever else the work needs; the schedule does not look inside.
-    pub payload: Vec<u8>,
+    pub payload: Arc<[u8]>,
+}
+
+impl fmt::Debug for TaskCall {
+    /// URL and payload may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskCall")
+            .field("method", &self.method)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What somebody wants done.
@@ -115,7 +125,10 @@ impl Answer {
     /// No answer, but a reason.
     #[must_use]
     pub fn error(words: impl Into<String>) -> Self {
-        Self { error: Some(words.into()), ..Self::default() }
+        Self {
+            error: Some(words.into()),
+            ..Self::default()
+        }
     }
 }
 
@@ -173,9 +186,13 @@ pub fn after(record: &mut Record, upshot: Upshot, now: Moment, bounds: Bounds) -
         }
         Upshot::NotNow(_) => Next::Again,
         Upshot::NotSent(answer) => failed(record, answer, |_| Next::Again),
-        Upshot::Rejected(answer) => failed(record, answer, |record| backed_off(record, now, bounds.jitter)),
+        Upshot::Rejected(answer) => failed(record, answer, |record| {
+            backed_off(record, now, bounds.jitter)
+        }),
         Upshot::Doubtful(answer) if record.task.repeat == Repeat::Safe => {
-            failed(record, answer, |record| backed_off(record, now, bounds.jitter))
+            failed(record, answer, |record| {
+                backed_off(record, now, bounds.jitter)
+            })
         }
         Upshot::Doubtful(answer) => {
             record.attempts += 1;
@@ -191,7 +208,9 @@ pub fn after(record: &mut Record, upshot: Upshot, now: Moment, bounds: Bounds) -
             record.next = call;
             Next::Again
         }
-        Upshot::Refused(refusal) => Next::Complete(Outcome::Refused, Answer::error(refusal.to_string())),
+        Upshot::Refused(refusal) => {
+            Next::Complete(Outcome::Refused, Answer::error(refusal.to_string()))
+        }
         Upshot::Broken(answer) if record.task.repeat == Repeat::Safe => {
             Next::Stop(answer.error.unwrap_or_default())
         }
@@ -223,7 +242,9 @@ pub fn after_kill(record: &mut Record) -> Next {
     match record.task.repeat {
         Repeat::Safe => Next::Again,
         Repeat::Never => {
-            let answer = Answer::error("the gate was killed while this call was under way; it may have been executed");
+            let answer = Answer::error(
+                "the gate was killed while this call was under way; it may have been executed",
+            );
             Next::Complete(Outcome::Ambiguous, answer)
         }
     }
@@ -234,7 +255,11 @@ mod tests {
     use super::*;
 
     fn record(repeat: Repeat) -> Record {
-        let call = TaskCall { url: "http://a.example/".into(), method: "GET".into(), payload: vec![] };
+        let call = TaskCall {
+            url: "http://a.example/".into(),
+            method: "GET".into(),
+            payload: [].into(),
+        };
         let task = Task {
             id: "t".into(),
             call,
@@ -249,7 +274,10 @@ mod tests {
         Record::new(task, Moment::ZERO)
     }
 
-    const BOUNDS: Bounds = Bounds { max_redirects: 1, jitter: 1.0 };
+    const BOUNDS: Bounds = Bounds {
+        max_redirects: 1,
+        jitter: 1.0,
+    };
     const NOW: Moment = Moment::from_nanos(1_000);
 
     fn next(record: &mut Record, upshot: Upshot) -> Next {
@@ -260,42 +288,82 @@ mod tests {
     fn a_refusal_by_the_target_costs_no_attempt_however_often() {
         let mut record = record(Repeat::Safe);
         for _ in 0..1500 {
-            assert_eq!(next(&mut record, Upshot::NotNow(Answer::default())), Next::Again);
+            assert_eq!(
+                next(&mut record, Upshot::NotNow(Answer::default())),
+                Next::Again
+            );
         }
-        assert_eq!(next(&mut record, Upshot::Doubtful(Answer::default())), Next::Backoff(NOW.after(Duration::from_secs(1))));
+        assert_eq!(
+            next(&mut record, Upshot::Doubtful(Answer::default())),
+            Next::Backoff(NOW.after(Duration::from_secs(1)))
+        );
         assert_eq!((record.attempts, record.failures), (1, 1));
     }
 
     #[test]
     fn failures_end_a_task_at_its_limit() {
         let mut record = record(Repeat::Safe);
-        assert_eq!(next(&mut record, Upshot::NotSent(Answer::default())), Next::Again);
+        assert_eq!(
+            next(&mut record, Upshot::NotSent(Answer::default())),
+            Next::Again
+        );
         let error = Answer::error("refused");
-        assert_eq!(next(&mut record, Upshot::NotSent(error.clone())), Next::Complete(Outcome::Failed, error));
+        assert_eq!(
+            next(&mut record, Upshot::NotSent(error.clone())),
+            Next::Complete(Outcome::Failed, error)
+        );
     }
 
     #[test]
     fn what_may_have_been_executed_is_never_repeated_unless_it_is_safe() {
         let answer = Answer::error("cut");
         let mut post = record(Repeat::Never);
-        assert_eq!(next(&mut post, Upshot::Doubtful(answer.clone())), Next::Complete(Outcome::Ambiguous, answer));
-        assert!(matches!(after_kill(&mut record(Repeat::Never)), Next::Complete(Outcome::Ambiguous, _)));
+        assert_eq!(
+            next(&mut post, Upshot::Doubtful(answer.clone())),
+            Next::Complete(Outcome::Ambiguous, answer)
+        );
+        assert!(matches!(
+            after_kill(&mut record(Repeat::Never)),
+            Next::Complete(Outcome::Ambiguous, _)
+        ));
         let mut get = record(Repeat::Safe);
-        assert_eq!((after_kill(&mut get), get.attempts, get.failures), (Next::Again, 1, 0));
+        assert_eq!(
+            (after_kill(&mut get), get.attempts, get.failures),
+            (Next::Again, 1, 0)
+        );
     }
 
     #[test]
     fn what_was_not_sent_may_be_sent_whatever_its_method() {
-        assert_eq!(next(&mut record(Repeat::Never), Upshot::NotSent(Answer::default())), Next::Again);
+        assert_eq!(
+            next(
+                &mut record(Repeat::Never),
+                Upshot::NotSent(Answer::default())
+            ),
+            Next::Again
+        );
     }
 
     #[test]
     fn redirects_end() {
         let mut record = record(Repeat::Safe);
-        let elsewhere = TaskCall { url: "http://b.example/".into(), method: "GET".into(), payload: vec![] };
-        assert_eq!(next(&mut record, Upshot::Onward(elsewhere.clone(), Answer::default())), Next::Again);
+        let elsewhere = TaskCall {
+            url: "http://b.example/".into(),
+            method: "GET".into(),
+            payload: [].into(),
+        };
+        assert_eq!(
+            next(
+                &mut record,
+                Upshot::Onward(elsewhere.clone(), Answer::default())
+            ),
+            Next::Again
+        );
         assert_eq!(record.next, elsewhere);
         let last = next(&mut record, Upshot::Onward(elsewhere, Answer::default()));
-        assert!(matches!(last, Next::Complete(Outcome::Answered, Answer { error: Some(_), .. })));
+        assert!(matches!(
+            last,
+            Next::Complete(Outcome::Answered, Answer { error: Some(_), .. })
+        ));
     }
 }

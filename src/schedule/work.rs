@@ -31,5 +31,9 @@ pub trait Work: Send + Sync + 'static {
     ///
     /// # Errors
     /// When nothing can be put on record.
-    fn run(self: Arc<Self>, record: Record, permit: Permit) -> impl Future<Output = Result<Report, store::Fault>> + Send;
+    fn run(
+        self: Arc<Self>,
+        record: Record,
+        permit: Permit,
+    ) -> impl Future<Output = Result<Report, store::Fault>> + Send;
 }

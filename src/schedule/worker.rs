@@ -2,12 +2,11 @@
 //! as allowed. It sleeps until the earliest thing there is to do.
 
 use std::collections::HashMap;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::{Id, JoinSet};
 
 use super::fair::{AgentId, Place};
 use super::job::Job;
@@ -15,10 +14,10 @@ use super::order::{Cancelled, Order, Orders, Schedule, Stop};
 use super::queue::{Alarm, Eased, LaneId, Queue, Turn};
 use super::result_line::ResultLine;
 use super::task::{Answer, Bounds, Next, Record, Upshot, after, after_kill};
-use super::view::{LaneView, Snapshot, TaskState, TaskView};
+use super::view::TaskState;
 use super::work::{Report, Work};
 use crate::admission::{Admission, Ask, Lane, News, Permit, Verdict};
-use crate::audit::{Event, TaskRef};
+use crate::audit::TaskRef;
 use crate::budget::Line;
 use crate::clock::Moment;
 use crate::outcome::Outcome;
@@ -37,7 +36,10 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { concurrency: 256, stall_limit: Duration::from_hours(7 * 24) }
+        Self {
+            concurrency: 256,
+            stall_limit: Duration::from_hours(7 * 24),
+        }
     }
 }
 
@@ -53,53 +55,53 @@ pub struct Completed {
 }
 
 pub(super) struct Worker<W> {
-    admission: Arc<Admission>,
-    job: Arc<Job>,
-    work: Arc<W>,
-    settings: Settings,
-    queue: Queue,
-    tasks: HashMap<TaskRef, Pending>,
-    lanes: Vec<LaneState>,
-    by_target: HashMap<TargetKey, LaneId>,
-    agents: HashMap<Arc<str>, AgentId>,
-    running: JoinSet<Result<Ended, Fault>>,
-    ids: HashMap<Id, TaskRef>,
-    orders: Orders,
-    news: mpsc::UnboundedReceiver<News>,
-    completed: mpsc::UnboundedSender<Completed>,
-    sealed: bool,
-    stop: Option<Stop>,
+    pub(super) admission: Arc<Admission>,
+    pub(super) job: Arc<Job>,
+    pub(super) work: Arc<W>,
+    pub(super) settings: Settings,
+    pub(super) queue: Queue,
+    pub(super) tasks: HashMap<TaskRef, Pending>,
+    pub(super) lanes: Vec<LaneState>,
+    pub(super) by_target: HashMap<TargetKey, LaneId>,
+    pub(super) agents: HashMap<Arc<str>, AgentId>,
+    pub(super) running: JoinSet<Result<Ended, Fault>>,
+    pub(super) ids: HashMap<Id, TaskRef>,
+    pub(super) orders: Orders,
+    pub(super) news: mpsc::UnboundedReceiver<News>,
+    pub(super) completed: mpsc::UnboundedSender<Completed>,
+    pub(super) sealed: bool,
+    pub(super) stop: Option<Stop>,
 }
 
 /// What is kept in memory of a task that is not complete.
-struct Pending {
-    lane: LaneId,
-    agent: AgentId,
-    priority: i32,
-    deferrals: u32,
-    state: TaskState,
+pub(super) struct Pending {
+    pub(super) lane: LaneId,
+    pub(super) agent: AgentId,
+    pub(super) priority: i32,
+    pub(super) deferrals: u32,
+    pub(super) state: TaskState,
 }
 
-struct LaneState {
-    lane: Arc<Lane>,
-    calls: u64,
+pub(super) struct LaneState {
+    pub(super) lane: Arc<Lane>,
+    pub(super) calls: u64,
     /// Since when it has done nothing but refuse.
-    refusing: Option<Moment>,
-    blocked: Option<(crate::budget::Cause, Option<Moment>)>,
+    pub(super) refusing: Option<Moment>,
+    pub(super) blocked: Option<(crate::budget::Cause, Option<Moment>)>,
 }
 
 /// A call that is over and on record.
-struct Ended {
-    task: TaskRef,
-    record: Record,
-    next: Next,
-    result: Option<(u64, String)>,
-    heard: Heard,
+pub(super) struct Ended {
+    pub(super) task: TaskRef,
+    pub(super) record: Record,
+    pub(super) next: Next,
+    pub(super) result: Option<(u64, String)>,
+    pub(super) heard: Heard,
 }
 
 /// What a call says of its target's openness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Heard {
+pub(super) enum Heard {
     Open,
     NotNow,
     NotReached,
@@ -109,8 +111,17 @@ const UPKEEP: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_mins(1);
 
 impl<W: Work> Worker<W> {
-    pub(super) fn new(schedule: Schedule<W>, orders: Orders, completed: mpsc::UnboundedSender<Completed>) -> Self {
-        let Schedule { admission, job, work, settings } = schedule;
+    pub(super) fn new(
+        schedule: Schedule<W>,
+        orders: Orders,
+        completed: mpsc::UnboundedSender<Completed>,
+    ) -> Self {
+        let Schedule {
+            admission,
+            job,
+            work,
+            settings,
+        } = schedule;
         let news = admission.watch();
         Self {
             admission,
@@ -132,7 +143,7 @@ impl<W: Work> Worker<W> {
         }
     }
 
-    fn now(&self) -> Moment {
+    pub(super) fn now(&self) -> Moment {
         self.admission.clock().now()
     }
 
@@ -189,7 +200,9 @@ impl<W: Work> Worker<W> {
 
     fn obey(&mut self, order: Order) {
         match order {
-            Order::Add(tasks) => tasks.into_iter().for_each(|(task, record)| self.add(task, &record, Place::Back)),
+            Order::Add(tasks) => tasks
+                .into_iter()
+                .for_each(|(task, record)| self.add(task, &record, Place::Back)),
             Order::Seal => self.sealed = true,
             Order::Stop(stop) => self.stop = self.stop.take().or(Some(stop)),
             Order::Look(most, reply) => drop(reply.send(self.snapshot(most))),
@@ -208,10 +221,17 @@ impl<W: Work> Worker<W> {
             }
         };
         let next_agent = AgentId::try_from(self.agents.len()).unwrap_or(AgentId::MAX);
-        let agent = *self.agents.entry(record.task.step.agent.clone()).or_insert(next_agent);
+        let agent = *self
+            .agents
+            .entry(record.task.step.agent.clone())
+            .or_insert(next_agent);
         let priority = record.task.priority;
-        let deferrals = self.tasks.get(&task).map_or(record.deferrals, |known| known.deferrals);
-        self.queue.alarm(Alarm::Deadline(task), record.task.deadline);
+        let deferrals = self
+            .tasks
+            .get(&task)
+            .map_or(record.deferrals, |known| known.deferrals);
+        self.queue
+            .alarm(Alarm::Deadline(task), record.task.deadline);
         let state = match record.not_before.filter(|at| *at > self.now()) {
             Some(until) => {
                 self.queue.alarm(Alarm::Task(task), Some(until));
@@ -222,7 +242,16 @@ impl<W: Work> Worker<W> {
                 TaskState::Queued
             }
         };
-        self.tasks.insert(task, Pending { lane, agent, priority, deferrals, state });
+        self.tasks.insert(
+            task,
+            Pending {
+                lane,
+                agent,
+                priority,
+                deferrals,
+                state,
+            },
+        );
     }
 
     /// Takes up a task whose call was under way when a gate was killed.
@@ -244,12 +273,18 @@ impl<W: Work> Worker<W> {
         }
         let id = self.queue.lane();
         self.by_target.insert(lane.key().clone(), id);
-        self.lanes.push(LaneState { lane, calls: 0, refusing: None, blocked: None });
+        self.lanes.push(LaneState {
+            lane,
+            calls: 0,
+            refusing: None,
+            blocked: None,
+        });
         id
     }
 
-    fn lane_state(&mut self, lane: LaneId) -> Option<&mut LaneState> {
-        self.lanes.get_mut(usize::try_from(lane).unwrap_or(usize::MAX))
+    pub(super) fn lane_state(&mut self, lane: LaneId) -> Option<&mut LaneState> {
+        self.lanes
+            .get_mut(usize::try_from(lane).unwrap_or(usize::MAX))
     }
 
     fn ring(&mut self) {
@@ -259,13 +294,22 @@ impl<W: Work> Worker<W> {
                 Alarm::Task(task) => {
                     if let Some(pending) = self.tasks.get_mut(&task) {
                         pending.state = TaskState::Queued;
-                        self.queue.push(pending.lane, task, pending.priority, pending.agent, Place::Front);
+                        self.queue.push(
+                            pending.lane,
+                            task,
+                            pending.priority,
+                            pending.agent,
+                            Place::Front,
+                        );
                     }
                 }
                 Alarm::Deadline(task) => self.expire(task, "its deadline has passed"),
                 Alarm::Stall(lane) => {
                     for task in self.queue.drain(lane) {
-                        self.expire(task, "its target has done nothing but refuse until the stall limit");
+                        self.expire(
+                            task,
+                            "its target has done nothing but refuse until the stall limit",
+                        );
                     }
                 }
                 Alarm::Bucket(_) => {}
@@ -278,13 +322,17 @@ impl<W: Work> Worker<W> {
     }
 
     /// Ends a task that has no call under way; one that has is left alone.
-    fn end_waiting(&mut self, task: TaskRef, outcome: Outcome, why: &str) -> Cancelled {
+    pub(super) fn end_waiting(&mut self, task: TaskRef, outcome: Outcome, why: &str) -> Cancelled {
         match self.tasks.get(&task).map(|pending| pending.state) {
             None => Cancelled::Unknown,
             Some(TaskState::Running) => Cancelled::Running,
             Some(TaskState::Queued | TaskState::Backoff { .. }) => {
                 if let Ok(Some(record)) = self.job.load(task) {
-                    self.finish_without_call(task, &record, Next::Complete(outcome, Answer::error(why)));
+                    self.finish_without_call(
+                        task,
+                        &record,
+                        Next::Complete(outcome, Answer::error(why)),
+                    );
                 }
                 Cancelled::Done
             }
@@ -297,8 +345,13 @@ impl<W: Work> Worker<W> {
 
     fn dispatch(&mut self) {
         while self.stop.is_none() && self.running.len() < self.settings.concurrency {
-            let Some(turn) = self.queue.next() else { return };
-            let waits = self.tasks.get(&turn.task).is_some_and(|pending| pending.state == TaskState::Queued);
+            let Some(turn) = self.queue.next() else {
+                return;
+            };
+            let waits = self
+                .tasks
+                .get(&turn.task)
+                .is_some_and(|pending| pending.state == TaskState::Queued);
             if !waits {
                 self.queue.dropped(turn);
                 continue;
@@ -315,11 +368,15 @@ impl<W: Work> Worker<W> {
     }
 
     fn attempt(&mut self, turn: Turn, mut record: Record) {
-        let Some(state) = self.lane_state(turn.lane) else { return };
+        let Some(state) = self.lane_state(turn.lane) else {
+            return;
+        };
         let lane = state.lane.clone();
-        let path = url::Url::parse(&record.next.url).map(|url| url.path().to_owned()).unwrap_or_default();
+        let path = url::Url::parse(&record.next.url)
+            .map(|url| url.path().to_owned())
+            .unwrap_or_default();
         let ask = Ask {
-            cost: NonZeroU32::new(record.task.cost.get()).unwrap_or(NonZeroU32::MIN),
+            cost: record.task.cost,
             task: Some(turn.task),
             attempt: record.attempts + 1,
             hop: record.hops,
@@ -336,7 +393,8 @@ impl<W: Work> Worker<W> {
                 if let Some(pending) = self.tasks.get_mut(&turn.task) {
                     pending.deferrals = pending.deferrals.saturating_add(1);
                 }
-                self.queue.deferred(turn, deferral.bucket, deferral.cause, deferral.ready);
+                self.queue
+                    .deferred(turn, deferral.bucket, deferral.cause, deferral.ready);
             }
             Ok(Verdict::Refused(refusal)) => {
                 self.queue.dropped(turn);
@@ -360,7 +418,11 @@ impl<W: Work> Worker<W> {
     }
 
     fn spawn(&mut self, task: TaskRef, record: Record, permit: Permit, lane: &Arc<Lane>) {
-        let (work, job, clock) = (self.work.clone(), self.job.clone(), self.admission.clock().clone());
+        let (work, job, clock) = (
+            self.work.clone(),
+            self.job.clone(),
+            self.admission.clock().clone(),
+        );
         let target = lane.key().clone();
         let bounds = Bounds {
             max_redirects: lane.resolved().conduct().max_redirects,
@@ -380,169 +442,23 @@ impl<W: Work> Worker<W> {
             let durable = closing.commit_with(|changes| match &next {
                 Next::Complete(outcome, answer) => {
                     let offset = crate::clock::wall_offset(&*clock);
-                    let line = ResultLine::new(&record, Some(&target), *outcome, answer, now, offset);
+                    let line =
+                        ResultLine::new(&record, Some(&target), *outcome, answer, now, offset);
                     result = Some(job.complete(changes, task, &line));
                 }
-                Next::Again | Next::Backoff(_) | Next::Stop(_) => job.update(changes, task, &record),
+                Next::Again | Next::Backoff(_) | Next::Stop(_) => {
+                    job.update(changes, task, &record)
+                }
             });
             durable.wait().await?;
-            Ok(Ended { task, record, next, result, heard })
+            Ok(Ended {
+                task,
+                record,
+                next,
+                result,
+                heard,
+            })
         });
         self.ids.insert(handle.id(), task);
-    }
-
-    fn ended(&mut self, joined: Result<(Id, Result<Ended, Fault>), JoinError>) {
-        let ended = match joined {
-            Ok((id, ended)) => {
-                self.ids.remove(&id);
-                ended
-            }
-            Err(error) => {
-                // The permit settled itself when it was dropped; the task is
-                // on record as it was before, and recovered by the next run.
-                self.ids.remove(&error.id());
-                self.stop = Some(Stop::Fault(format!("a call ended in a fault of this program: {error}")));
-                return;
-            }
-        };
-        let Ended { task, record, next, result, heard } = match ended {
-            Ok(ended) => ended,
-            Err(fault) => {
-                self.stop = Some(Stop::Fault(fault.to_string()));
-                return;
-            }
-        };
-        let lane = self.tasks.get(&task).map(|pending| pending.lane);
-        if let Some(lane) = lane {
-            self.note_progress(lane, heard);
-        }
-        match next {
-            Next::Complete(outcome, answer) => {
-                self.forget(task);
-                if let Some((place, line)) = result {
-                    self.complete(place, line, outcome);
-                }
-                if heard == Heard::NotReached && outcome == Outcome::Failed {
-                    lane.into_iter().for_each(|lane| self.share_fate(lane, &answer));
-                }
-            }
-            Next::Again | Next::Backoff(_) => self.add(task, &record, Place::Front),
-            Next::Stop(why) => {
-                self.add(task, &record, Place::Front);
-                self.stop = Some(Stop::Fault(why));
-            }
-        }
-    }
-
-    /// A target that has never answered anybody, and has used up all attempts
-    /// of one task, is not there: its other tasks need not try in turn.
-    fn share_fate(&mut self, lane: LaneId, answer: &Answer) {
-        let Some(state) = self.lane_state(lane) else { return };
-        let lane_handle = state.lane.clone();
-        if self.admission.was_reached(&lane_handle) {
-            return;
-        }
-        let words = answer.error.clone().unwrap_or_default();
-        let why = format!("its target was never reached, in all attempts of another task: {words}");
-        for task in self.queue.drain(lane) {
-            self.end_waiting(task, Outcome::Failed, &why);
-        }
-    }
-
-    fn note_progress(&mut self, lane: LaneId, heard: Heard) {
-        let now = self.now();
-        let limit = self.settings.stall_limit;
-        let Some(state) = self.lane_state(lane) else { return };
-        let alarm = match (heard, state.refusing) {
-            (Heard::Open, None) | (Heard::NotNow | Heard::NotReached, Some(_)) => return,
-            (Heard::Open, Some(_)) => {
-                state.refusing = None;
-                None
-            }
-            (Heard::NotNow | Heard::NotReached, None) => {
-                state.refusing = Some(now);
-                Some(now.after(limit))
-            }
-        };
-        self.queue.alarm(Alarm::Stall(lane), alarm);
-    }
-
-    fn forget(&mut self, task: TaskRef) {
-        self.tasks.remove(&task);
-        self.queue.alarm(Alarm::Deadline(task), None);
-        self.queue.alarm(Alarm::Task(task), None);
-    }
-
-    fn complete(&self, place: u64, line: String, outcome: Outcome) {
-        telemetry::task_completed(outcome);
-        // Nobody may be listening: the result is in the store all the same.
-        let _ = self.completed.send(Completed { place, line, outcome });
-    }
-
-    /// Completes a task that has no call under way, on record.
-    fn finish_without_call(&mut self, task: TaskRef, record: &Record, next: Next) {
-        let Next::Complete(outcome, answer) = next else { return };
-        let mut record = record.clone();
-        record.deferrals = self.tasks.get(&task).map_or(record.deferrals, |pending| pending.deferrals);
-        let target = self.tasks.get(&task).and_then(|pending| {
-            let lane = self.lanes.get(usize::try_from(pending.lane).unwrap_or(usize::MAX))?;
-            Some(lane.lane.key().clone())
-        });
-        self.forget(task);
-        let now = self.now();
-        let offset = crate::clock::wall_offset(&**self.admission.clock());
-        let line = ResultLine::new(&record, target.as_ref(), outcome, &answer, now, offset);
-        let event = Event::Task {
-            task,
-            id: record.task.id.clone(),
-            what: outcome.as_str().into(),
-            step: record.task.step.clone(),
-            at: now,
-        };
-        let mut result = None;
-        let noted = self.admission.log().note_with(event, |changes| {
-            result = Some(self.job.complete(changes, task, &line));
-        });
-        // In line with the results that are waited for; nobody waits for this one.
-        let Some((place, line)) = result else { return };
-        let completed = self.completed.clone();
-        telemetry::task_completed(outcome);
-        tokio::task::spawn(async move {
-            if noted.wait().await.is_ok() {
-                let _ = completed.send(Completed { place, line, outcome });
-            }
-        });
-    }
-
-    fn list(&self) -> Vec<TaskView> {
-        let view = |(task, pending): (&TaskRef, &Pending)| {
-            let lane = self.lanes.get(usize::try_from(pending.lane).unwrap_or(usize::MAX));
-            let blocked = lane.and_then(|lane| lane.blocked);
-            TaskView { task: *task, state: pending.state, deferrals: pending.deferrals, blocked }
-        };
-        self.tasks.iter().map(view).collect()
-    }
-
-    fn snapshot(&self, most: usize) -> Snapshot {
-        let mut snapshot = Snapshot { alarms: self.queue.alarms(), wake: self.queue.next_alarm(), ..Snapshot::default() };
-        for pending in self.tasks.values() {
-            match pending.state {
-                TaskState::Queued => snapshot.queued += 1,
-                TaskState::Running => snapshot.running += 1,
-                TaskState::Backoff { .. } => snapshot.backoff += 1,
-            }
-        }
-        if most > 0 {
-            let views = (0..).zip(&self.lanes).map(|(id, state)| LaneView {
-                target: state.lane.key().clone(),
-                waiting: self.queue.waiting(id),
-                calls: state.calls,
-                blocked: state.blocked,
-            });
-            snapshot.lanes = views.filter(|view| view.waiting > 0 || view.calls > 0).collect();
-            snapshot.lanes.sort_by(|a, b| (b.waiting, b.calls, &a.target).cmp(&(a.waiting, a.calls, &b.target)));
-            snapshot.lanes.truncate(most);
-        }
-        snapshot
     }
 }

@@ -19,20 +19,25 @@ pub(super) fn row(admission: &Admission, lane: &Lane) -> Value {
     let offset = wall_offset(&**admission.clock());
     let resolved = lane.resolved();
     let levels = admission.levels(lane);
-    let limits = resolved.terms.tiers.iter().zip(&levels).flat_map(|(tier, level)| {
-        level.limits.iter().map(move |left| {
-            json!({
-                "scope": tier.scope.kind(),
-                "name": tier.scope.name(),
-                "limit": left.limit.to_string(),
-                "kind": kind(&left.limit),
-                "burst": left.limit.burst(),
-                "left": left.left,
-                "refill_at": rfc3339(left.full, offset),
-                "source": source(tier),
+    let limits = resolved
+        .terms
+        .tiers
+        .iter()
+        .zip(&levels)
+        .flat_map(|(tier, level)| {
+            level.limits.iter().map(move |left| {
+                json!({
+                    "scope": tier.scope.kind(),
+                    "name": tier.scope.name(),
+                    "limit": left.limit.to_string(),
+                    "kind": kind(&left.limit),
+                    "burst": left.limit.burst(),
+                    "left": left.left,
+                    "refill_at": rfc3339(left.full, offset),
+                    "source": source(tier),
+                })
             })
-        })
-    });
+        });
     let (state, ready) = match admission.wait(lane, ONE) {
         Wait::None => ("open", Some(admission.clock().now())),
         Wait::Until(ready, cause) => (cause.as_str(), ready),
@@ -72,7 +77,11 @@ fn source(tier: &Tier) -> String {
 
 fn stops(levels: &[Level], offset: i64) -> serde_json::Map<String, Value> {
     let mut fields = serde_json::Map::new();
-    if let Some(pause) = levels.iter().filter_map(|level| level.pause.as_ref()).max_by_key(|pause| pause.until) {
+    if let Some(pause) = levels
+        .iter()
+        .filter_map(|level| level.pause.as_ref())
+        .max_by_key(|pause| pause.until)
+    {
         let pause = json!({
             "until": rfc3339(pause.until, offset),
             "because": pause.because,
@@ -100,7 +109,12 @@ pub(super) async fn all(desk: &Desk) -> Result<Vec<Value>, AnswerError> {
     if let Some(schedule) = &desk.schedule
         && let Ok(snapshot) = schedule.look(usize::MAX).await
     {
-        waiting.extend(snapshot.lanes.into_iter().map(|lane| (lane.target, (lane.waiting, lane.calls))));
+        waiting.extend(
+            snapshot
+                .lanes
+                .into_iter()
+                .map(|lane| (lane.target, (lane.waiting, lane.calls))),
+        );
     }
     for rule in desk.admission.rulebook().rules() {
         if let Some(origin) = rule.pattern.origin() {
@@ -128,7 +142,9 @@ pub(super) fn explain(
 ) -> Result<Value, AnswerError> {
     let located =
         locate(url).map_err(|rejection| AnswerError::Question(format!("refused {}", rejection)))?;
-    let class = admission.rulebook().class(&located.origin, method, &located.path, &located.query);
+    let class = admission
+        .rulebook()
+        .class(&located.origin, method, &located.path, &located.query);
     let key = TargetKey::new(located.origin, class);
     let lane = admission.lane(&key)?;
     let resolved = lane.resolved();
@@ -148,7 +164,10 @@ pub(super) fn explain(
             })
         })
     });
-    let blocked = guard.check_host(key.origin.host()).err().map(|blocked| format!("address_blocked: {blocked}"));
+    let blocked = guard
+        .check_host(key.origin.host())
+        .err()
+        .map(|blocked| format!("address_blocked: {blocked}"));
     Ok(json!({
         "target": key,
         "scheme": key.origin.scheme().as_str(),
@@ -170,7 +189,12 @@ fn group(tiers: &[Tier], key: &TargetKey) -> String {
 }
 
 /// The record, in one of its forms.
-pub(super) fn record(store: &Store, record: Record, filter: Filter, rows: &Rows) -> Result<(), AnswerError> {
+pub(super) fn record(
+    store: &Store,
+    record: Record,
+    filter: Filter,
+    rows: &Rows,
+) -> Result<(), AnswerError> {
     let give = |row: Value| rows.blocking_send(row).is_ok();
     match record {
         Record::Events => {
@@ -194,14 +218,21 @@ pub(super) fn record(store: &Store, record: Record, filter: Filter, rows: &Rows)
             for event in audit::events(store, filter)? {
                 windows.add(&event?);
             }
-            windows.rows(store)?.into_iter().take_while(|row| give(row.clone())).for_each(drop);
+            windows
+                .rows(store)?
+                .into_iter()
+                .take_while(|row| give(row.clone()))
+                .for_each(drop);
         }
         Record::Who { by } => {
             let mut who = Who::new(grouping(by));
             for event in audit::events(store, filter)? {
                 who.add(&event?);
             }
-            who.rows().into_iter().take_while(|row| give(row.clone())).for_each(drop);
+            who.rows()
+                .into_iter()
+                .take_while(|row| give(row.clone()))
+                .for_each(drop);
         }
         Record::Envelopes => {
             for row in audit::envelope_rows(store)? {

@@ -63,11 +63,25 @@ impl Control {
         let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let token = secret()?;
         let file = desk.admission.store().folder().join(FILE);
-        let address = Address { pid: std::process::id(), port: listener.local_addr()?.port(), token: token.clone() };
+        let address = Address {
+            pid: std::process::id(),
+            port: listener.local_addr()?.port(),
+            token: token.clone(),
+        };
         write_private(&file, &serde_json::to_vec(&address)?)?;
-        let state = Arc::new(Shared { desk, token, metrics });
-        let router = Router::new().route("/ask", post(answer)).route("/metrics", get(metrics_text)).with_state(state);
-        #[expect(clippy::disallowed_methods, reason = "its handle is kept, and ended on drop")]
+        let state = Arc::new(Shared {
+            desk,
+            token,
+            metrics,
+        });
+        let router = Router::new()
+            .route("/ask", post(answer))
+            .route("/metrics", get(metrics_text))
+            .with_state(state);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "its handle is kept, and ended on drop"
+        )]
         let server = tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, router).await {
                 tracing::error!(%error, "the control port is closed");
@@ -107,13 +121,21 @@ fn write_private(path: &Path, text: &[u8]) -> std::io::Result<()> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
     file.write_all(text)
 }
 
 fn is_authorised(headers: &HeaderMap, token: &str) -> bool {
-    let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let given = given.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
+    let given = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok());
+    let given = given
+        .and_then(|value| value.strip_prefix("Bearer "))
+        .unwrap_or_default();
     // Compared as hashes: how long it takes says nothing about the secret.
     blake3::hash(given.as_bytes()) == blake3::hash(token.as_bytes())
 }
@@ -136,7 +158,10 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byt
     let (rows, mut found) = mpsc::channel(256);
     let (lines, body) = mpsc::channel::<String>(256);
     let desk = shared.desk.clone();
-    #[expect(clippy::disallowed_methods, reason = "ends with its answer, or when the caller leaves")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "ends with its answer, or when the caller leaves"
+    )]
     tokio::spawn(async move {
         let asked = desk.answer(question, rows);
         let passed_on = async {
@@ -165,7 +190,9 @@ impl http_body::Body for Lines {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
-        self.0.poll_recv(cx).map(|line| line.map(|line| Ok(http_body::Frame::data(line.into()))))
+        self.0
+            .poll_recv(cx)
+            .map(|line| line.map(|line| Ok(http_body::Frame::data(line.into()))))
     }
 }
 
@@ -181,9 +208,16 @@ pub async fn ask(
     let text = std::fs::read_to_string(folder.join(FILE)).map_err(|_| ControlError::NobodyThere)?;
     let address: Address = serde_json::from_str(&text).map_err(|_| ControlError::NobodyThere)?;
     let to = SocketAddr::from((Ipv4Addr::LOCALHOST, address.port));
-    let client = crate::egress::loopback_client().map_err(|error| ControlError::Answer(error.to_string()))?;
-    let body = serde_json::to_vec(question).map_err(|error| ControlError::Answer(error.to_string()))?;
-    let asked = client.post(format!("http://{to}/ask")).bearer_auth(&address.token).body(body).send().await;
+    let client = crate::egress::loopback_client()
+        .map_err(|error| ControlError::Answer(error.to_string()))?;
+    let body =
+        serde_json::to_vec(question).map_err(|error| ControlError::Answer(error.to_string()))?;
+    let asked = client
+        .post(format!("http://{to}/ask"))
+        .bearer_auth(&address.token)
+        .body(body)
+        .send()
+        .await;
     let mut response = match asked {
         Ok(response) => response,
         Err(error) if error.is_connect() => return Err(ControlError::NobodyThere),
@@ -193,7 +227,12 @@ pub async fn ask(
         StatusCode::OK => {}
         // Another program has the port now.
         StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND => return Err(ControlError::NobodyThere),
-        status => return Err(ControlError::Answer(format!("{status}: {}", response.text().await.unwrap_or_default()))),
+        status => {
+            return Err(ControlError::Answer(format!(
+                "{status}: {}",
+                response.text().await.unwrap_or_default()
+            )));
+        }
     }
     let mut text = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|_| ControlError::Cut)? {

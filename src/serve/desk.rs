@@ -10,9 +10,9 @@ use tokio::sync::mpsc;
 use super::question::{Question, Wanted};
 use super::{budgets, tasks};
 use crate::admission::{Admission, Chosen, Operator};
-use crate::audit::{self, Filter};
+use crate::audit::Filter;
 use crate::budget::Scope;
-use crate::clock::{Clock, moment_at, wall_offset};
+use crate::clock::{moment_at, wall_offset};
 use crate::egress::guard::Guard;
 use crate::schedule::Handle;
 use crate::store::{Store, StoreError};
@@ -72,20 +72,36 @@ impl Desk {
                 send(&rows, row).await;
             }
             Question::Tasks(filter) => tasks::answer(self, &filter, &rows).await?,
-            Question::Hold { target, for_ms, by, note } => {
-                let until = for_ms.map(|ms| self.admission.clock().now().after(Duration::from_millis(ms)));
-                let held = self.admission.hold(&chosen(&self.admission, &target)?, until, operator(&by, &note))?;
+            Question::Hold {
+                target,
+                for_ms,
+                by,
+                note,
+            } => {
+                let until = for_ms.map(|ms| {
+                    self.admission
+                        .clock()
+                        .now()
+                        .after(Duration::from_millis(ms))
+                });
+                let held = self.admission.hold(
+                    &chosen(&self.admission, &target)?,
+                    until,
+                    operator(&by, &note),
+                )?;
                 send(&rows, changed(&target, "held", held)?).await;
             }
             Question::Release { target, by, note } => {
-                let released = self.admission.release(&chosen(&self.admission, &target)?, operator(&by, &note))?;
+                let released = self
+                    .admission
+                    .release(&chosen(&self.admission, &target)?, operator(&by, &note))?;
                 let words = if released { "released" } else { "was not held" };
                 send(&rows, json!({"target": target, "state": words})).await;
             }
             Question::Audit { record, wanted } => {
                 let filter = self.filter(&wanted)?;
                 let store = self.store().clone();
-                let read = move || super::budgets::record(&store, record, filter, &rows);
+                let read = move || budgets::record(&store, record, filter, &rows);
                 let joined = tokio::task::spawn_blocking(read).await;
                 joined.map_err(|error| AnswerError::Question(error.to_string()))??;
             }
@@ -95,7 +111,11 @@ impl Desk {
 
     fn filter(&self, wanted: &Wanted) -> Result<Filter, AnswerError> {
         let offset = wall_offset(&**self.admission.clock());
-        let target = wanted.target.as_ref().map(|target| key(&self.admission, target)).transpose()?;
+        let target = wanted
+            .target
+            .as_ref()
+            .map(|target| key(&self.admission, target))
+            .transpose()?;
         Ok(Filter {
             target,
             site: wanted.site.clone(),
@@ -113,14 +133,19 @@ pub(super) async fn send(rows: &Rows, row: Value) {
 }
 
 fn operator(by: &str, note: &str) -> Operator {
-    Operator { by: by.into(), note: note.into() }
+    Operator {
+        by: by.into(),
+        note: note.into(),
+    }
 }
 
 fn changed(target: &str, state: &str, found: bool) -> Result<Value, AnswerError> {
     if found {
         return Ok(json!({"target": target, "state": state}));
     }
-    Err(AnswerError::Question(format!("no calls go to {target} by the rules in force: nothing to hold")))
+    Err(AnswerError::Question(format!(
+        "no calls go to {target} by the rules in force: nothing to hold"
+    )))
 }
 
 /// A target key, or the key of a URL's call.
@@ -128,8 +153,11 @@ pub(super) fn key(admission: &Admission, text: &str) -> Result<TargetKey, Answer
     if let Ok(key) = text.parse::<TargetKey>() {
         return Ok(key);
     }
-    let located = locate(text).map_err(|rejection| AnswerError::Question(format!("`{text}`: {rejection}")))?;
-    let class = admission.rulebook().class(&located.origin, "GET", &located.path, &located.query);
+    let located = locate(text)
+        .map_err(|rejection| AnswerError::Question(format!("`{text}`: {rejection}")))?;
+    let class = admission
+        .rulebook()
+        .class(&located.origin, "GET", &located.path, &located.query);
     Ok(TargetKey::new(located.origin, class))
 }
 
@@ -142,14 +170,3 @@ fn chosen(admission: &Admission, text: &str) -> Result<Chosen, AnswerError> {
 
 /// One token, for questions about the next call.
 pub(super) const ONE: NonZeroU32 = NonZeroU32::MIN;
-
-pub(super) fn events_of(
-    store: &Store,
-    filter: Filter,
-) -> Result<impl Iterator<Item = Result<audit::Recorded, StoreError>>, StoreError> {
-    audit::events(store, filter)
-}
-
-pub(super) fn clock_of(desk: &Desk) -> &dyn Clock {
-    &**desk.admission.clock()
-}

@@ -22,11 +22,16 @@ pub(super) async fn status(desk: &Desk) -> Result<Value, AnswerError> {
         Some(schedule) => schedule.look(NAMED).await.ok(),
         None => None,
     };
-    let running = desk.schedule.as_ref().map(|schedule| schedule.job().number());
-    let jobs = Job::all(desk.admission.store())?.into_iter().map(|(number, record)| {
-        let live = snapshot.as_ref().filter(|_| running == Some(number));
-        job_row(number, &record, live, offset)
-    });
+    let running = desk
+        .schedule
+        .as_ref()
+        .map(|schedule| schedule.job().number());
+    let jobs = Job::all(desk.admission.store())?
+        .into_iter()
+        .map(|(number, record)| {
+            let live = snapshot.as_ref().filter(|_| running == Some(number));
+            job_row(number, &record, live, offset)
+        });
     Ok(json!({
         "store": desk.admission.store().folder(),
         "running": desk.schedule.is_some(),
@@ -36,7 +41,8 @@ pub(super) async fn status(desk: &Desk) -> Result<Value, AnswerError> {
 }
 
 fn job_row(number: u64, record: &JobRecord, live: Option<&Snapshot>, offset: i64) -> Value {
-    let outcomes = Outcome::ALL.map(|outcome| (outcome.as_str().to_owned(), record.outcome(outcome).into()));
+    let outcomes =
+        Outcome::ALL.map(|outcome| (outcome.as_str().to_owned(), record.outcome(outcome).into()));
     let mut row = json!({
         "job": number,
         "out": record.out,
@@ -49,7 +55,11 @@ fn job_row(number: u64, record: &JobRecord, live: Option<&Snapshot>, offset: i64
         fields.insert("queued".into(), live.queued.into());
         fields.insert("running".into(), live.running.into());
         fields.insert("backoff".into(), live.backoff.into());
-        let lanes: Vec<Value> = live.lanes.iter().map(|lane| lane_row(lane, offset)).collect();
+        let lanes: Vec<Value> = live
+            .lanes
+            .iter()
+            .map(|lane| lane_row(lane, offset))
+            .collect();
         fields.insert("targets".into(), lanes.into());
     }
     row
@@ -66,9 +76,19 @@ fn lane_row(lane: &LaneView, offset: i64) -> Value {
 }
 
 /// Tasks, counted or listed.
-pub(super) async fn answer(desk: &Desk, filter: &TaskFilter, rows: &Rows) -> Result<(), AnswerError> {
+pub(super) async fn answer(
+    desk: &Desk,
+    filter: &TaskFilter,
+    rows: &Rows,
+) -> Result<(), AnswerError> {
     let live: HashMap<TaskRef, TaskView> = match &desk.schedule {
-        Some(schedule) => schedule.list().await.unwrap_or_default().into_iter().map(|view| (view.task, view)).collect(),
+        Some(schedule) => schedule
+            .list()
+            .await
+            .unwrap_or_default()
+            .into_iter()
+            .map(|view| (view.task, view))
+            .collect(),
         None => HashMap::new(),
     };
     let store = desk.admission.store().clone();
@@ -81,20 +101,33 @@ pub(super) async fn answer(desk: &Desk, filter: &TaskFilter, rows: &Rows) -> Res
             let view = live.get(&task);
             let own = record.not_before.filter(|at| *at > now);
             let (state, until, cause) = match view {
-                Some(TaskView { state: TaskState::Running, .. }) => ("running", None, None),
-                Some(TaskView { state: TaskState::Backoff { until }, .. }) => ("backoff", Some(*until), Some("failed")),
+                Some(TaskView {
+                    state: TaskState::Running,
+                    ..
+                }) => ("running", None, None),
+                Some(TaskView {
+                    state: TaskState::Backoff { until },
+                    ..
+                }) => ("backoff", Some(*until), Some("failed")),
                 // A target that must wait makes all its tasks wait.
-                Some(TaskView { blocked: Some((cause, ready)), .. }) if !matches!(cause, Cause::BudgetEmpty) => {
+                Some(TaskView {
+                    blocked: Some((cause, ready)),
+                    ..
+                }) if !matches!(cause, Cause::BudgetEmpty) => {
                     ("backoff", *ready, Some(cause.as_str()))
                 }
-                Some(TaskView { blocked, .. }) => {
-                    ("queued", blocked.and_then(|(_, ready)| ready), blocked.map(|(cause, _)| cause.as_str()))
-                }
+                Some(TaskView { blocked, .. }) => (
+                    "queued",
+                    blocked.and_then(|(_, ready)| ready),
+                    blocked.map(|(cause, _)| cause.as_str()),
+                ),
                 None if own.is_some() => ("backoff", own, Some("failed")),
                 None => ("queued", None, None),
             };
             let target = crate::target::locate(&record.next.url).ok();
-            let target = target.map(|located| located.origin.to_string()).unwrap_or_default();
+            let target = target
+                .map(|located| located.origin.to_string())
+                .unwrap_or_default();
             if !filter.takes(state, None, &target) {
                 continue;
             }
@@ -115,8 +148,15 @@ pub(super) async fn answer(desk: &Desk, filter: &TaskFilter, rows: &Rows) -> Res
             }
         }
         for line in results(&store, job) {
-            let Ok(mut row) = serde_json::from_str::<Value>(&line?) else { continue };
-            let text = |row: &Value, name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let Ok(mut row) = serde_json::from_str::<Value>(&line?) else {
+                continue;
+            };
+            let text = |row: &Value, name: &str| {
+                row.get(name)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
             let (outcome, target) = (text(&row, "outcome"), text(&row, "target"));
             if !filter.takes("complete", Some(&outcome), &target) {
                 continue;
@@ -135,8 +175,14 @@ pub(super) async fn answer(desk: &Desk, filter: &TaskFilter, rows: &Rows) -> Res
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort();
         for (state, tasks) in counts {
-            let (state, outcome) = state.split_once(' ').map_or((state.as_str(), None), |(a, b)| (a, Some(b)));
-            send(rows, json!({"state": state, "outcome": outcome, "tasks": tasks})).await;
+            let (state, outcome) = state
+                .split_once(' ')
+                .map_or((state.as_str(), None), |(a, b)| (a, Some(b)));
+            send(
+                rows,
+                json!({"state": state, "outcome": outcome, "tasks": tasks}),
+            )
+            .await;
         }
     }
     Ok(())
@@ -145,7 +191,10 @@ pub(super) async fn answer(desk: &Desk, filter: &TaskFilter, rows: &Rows) -> Res
 impl TaskFilter {
     fn takes(&self, state: &str, outcome: Option<&str>, target: &str) -> bool {
         self.state.as_deref().is_none_or(|wanted| wanted == state)
-            && self.outcome.as_deref().is_none_or(|wanted| Some(wanted) == outcome)
+            && self
+                .outcome
+                .as_deref()
+                .is_none_or(|wanted| Some(wanted) == outcome)
             && self.target.as_deref().is_none_or(|wanted| {
                 let origin = |text: &str| text.split('#').next().unwrap_or_default().to_owned();
                 wanted == target || (!wanted.contains('#') && origin(target) == wanted)

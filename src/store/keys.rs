@@ -60,5 +60,6 @@ pub fn paired(first: u64, second: u64) -> [u8; 16] {
 /// The last number of a key written by [`numbered`] or [`paired`].
 #[must_use]
 pub fn last_number(key: &[u8]) -> u64 {
-    key.last_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+    key.last_chunk::<8>()
+        .map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }

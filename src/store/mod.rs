@@ -109,15 +109,27 @@ impl Store {
             .path(folder.join(DATABASE))
             .cache_capacity(CACHE_BYTES)
             .flush_every_ms(None);
-        let database = |error: String| StoreError::Database { folder: folder.to_owned(), error };
+        let database = |error: String| StoreError::Database {
+            folder: folder.to_owned(),
+            error,
+        };
         // sled panics on some kinds of damage; to the caller that is one more failed open.
         let db = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open()))
             .map_err(|_| database("it is damaged".into()))?
             .map_err(|error| database(error.to_string()))?;
         let clock = Arc::new(SystemClock::resumed(saved_clock(&db)));
-        let io = |error| StoreError::Io { path: folder.to_owned(), error };
+        let io = |error| StoreError::Io {
+            path: folder.to_owned(),
+            error,
+        };
         let writer = writer::Writer::start(db.clone(), folder, min_free).map_err(io)?;
-        let store = Self { writer, db, folder: folder.to_owned(), clock, _lock: lock };
+        let store = Self {
+            writer,
+            db,
+            folder: folder.to_owned(),
+            clock,
+            _lock: lock,
+        };
         let mut changes = Changes::default();
         changes.put(Space::Meta, ANCHOR, store.clock.anchor());
         // First in line, so it is durable before anything that leans on it.
@@ -155,9 +167,18 @@ impl Store {
     ///
     /// # Errors
     /// When the database or the value is damaged.
-    pub fn get<T: DeserializeOwned>(&self, space: Space, rest: &[u8]) -> Result<Option<T>, StoreError> {
-        let found = self.db.get(keys::key(space, rest)).map_err(|error| self.database(&error))?;
-        found.map(|bytes| decode(&bytes).map_err(|error| self.value(error))).transpose()
+    pub fn get<T: DeserializeOwned>(
+        &self,
+        space: Space,
+        rest: &[u8],
+    ) -> Result<Option<T>, StoreError> {
+        let found = self
+            .db
+            .get(keys::key(space, rest))
+            .map_err(|error| self.database(&error))?;
+        found
+            .map(|bytes| decode(&bytes).map_err(|error| self.value(error)))
+            .transpose()
     }
 
     /// Values of a space in the order of their keys, which come without the
@@ -169,7 +190,9 @@ impl Store {
     ) -> impl Iterator<Item = Result<(Vec<u8>, T), StoreError>> {
         self.scan_bytes(space, range).map(|entry| {
             let (key, bytes) = entry?;
-            decode(&bytes).map(|value| (key, value)).map_err(|error| self.value(error))
+            decode(&bytes)
+                .map(|value| (key, value))
+                .map_err(|error| self.value(error))
         })
     }
 
@@ -205,7 +228,11 @@ impl Store {
     /// # Errors
     /// When the database is damaged.
     pub fn last_key(&self, space: Space) -> Result<Option<Vec<u8>>, StoreError> {
-        let last = self.db.range(vec![space as u8]..vec![space as u8 + 1]).next_back().transpose();
+        let last = self
+            .db
+            .range(vec![space as u8]..vec![space as u8 + 1])
+            .next_back()
+            .transpose();
         let last = last.map_err(|error| self.database(&error))?;
         Ok(last.and_then(|(key, _)| key.get(1..).map(<[u8]>::to_vec)))
     }
@@ -216,11 +243,17 @@ impl Store {
     }
 
     fn database(&self, error: &sled::Error) -> StoreError {
-        StoreError::Database { folder: self.folder.clone(), error: error.to_string() }
+        StoreError::Database {
+            folder: self.folder.clone(),
+            error: error.to_string(),
+        }
     }
 
     fn value(&self, error: ValueError) -> StoreError {
-        StoreError::Value { folder: self.folder.clone(), error }
+        StoreError::Value {
+            folder: self.folder.clone(),
+            error,
+        }
     }
 }
 
@@ -230,7 +263,9 @@ const LATEST: &[u8] = b"latest";
 fn saved_clock(db: &sled::Db) -> Option<(Anchor, Moment)> {
     let read = |name: &[u8]| db.get(keys::key(Space::Meta, name)).ok().flatten();
     let anchor = decode(&read(ANCHOR)?).ok()?;
-    let latest = read(LATEST).and_then(|bytes| decode(&bytes).ok()).unwrap_or(Moment::ZERO);
+    let latest = read(LATEST)
+        .and_then(|bytes| decode(&bytes).ok())
+        .unwrap_or(Moment::ZERO);
     Some((anchor, latest))
 }
 
@@ -243,14 +278,28 @@ fn prepare(folder: &Path, if_missing: IfMissing) -> Result<(), StoreError> {
     };
     match std::fs::read_to_string(&marker) {
         Ok(text) => {
-            let found = text.trim().strip_prefix("format ").unwrap_or("unknown").to_owned();
-            return if found == FORMAT { Ok(()) } else { Err(StoreError::OtherFormat { folder: folder.to_owned(), found }) };
+            let found = text
+                .trim()
+                .strip_prefix("format ")
+                .unwrap_or("unknown")
+                .to_owned();
+            return if found == FORMAT {
+                Ok(())
+            } else {
+                Err(StoreError::OtherFormat {
+                    folder: folder.to_owned(),
+                    found,
+                })
+            };
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(io(&marker)(error)),
     }
     let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries.filter_map(Result::ok).filter(|entry| entry.file_name() != LOCK).count(),
+        Ok(entries) => entries
+            .filter_map(Result::ok)
+            .filter(|entry| entry.file_name() != LOCK)
+            .count(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
         Err(error) => return Err(io(folder)(error)),
     };
@@ -262,13 +311,23 @@ fn prepare(folder: &Path, if_missing: IfMissing) -> Result<(), StoreError> {
     }
     std::fs::create_dir_all(folder).map_err(io(folder))?;
     let mut file = File::create(&marker).map_err(io(&marker))?;
-    file.write_all(format!("format {FORMAT}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(io(&marker))
+    file.write_all(format!("format {FORMAT}\n").as_bytes())
+        .and_then(|()| file.sync_all())
+        .map_err(io(&marker))
 }
 
 fn lock(folder: &Path) -> Result<File, StoreError> {
     let path = folder.join(LOCK);
-    let io = |error| StoreError::Io { path: path.clone(), error };
-    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(io)?;
+    let io = |error| StoreError::Io {
+        path: path.clone(),
+        error,
+    };
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(io)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StoreError::InUse(folder.to_owned())),

@@ -13,10 +13,22 @@ fn what_is_acknowledged_is_there_after_a_restart() {
     store.write(changes).wait_blocking().unwrap();
     drop(store);
     let store = open(folder.path()).unwrap();
-    assert_eq!(store.get::<String>(Space::Job, &numbered(7)).unwrap().as_deref(), Some("seven"));
-    let all: Vec<_> = store.scan::<String>(Space::Job, ..).map(Result::unwrap).collect();
+    assert_eq!(
+        store
+            .get::<String>(Space::Job, &numbered(7))
+            .unwrap()
+            .as_deref(),
+        Some("seven")
+    );
+    let all: Vec<_> = store
+        .scan::<String>(Space::Job, ..)
+        .map(Result::unwrap)
+        .collect();
     assert_eq!(all, [(numbered(7).to_vec(), "seven".to_owned())]);
-    assert_eq!(last_number(&store.last_key(Space::Job).unwrap().unwrap()), 7);
+    assert_eq!(
+        last_number(&store.last_key(Space::Job).unwrap().unwrap()),
+        7
+    );
 }
 
 #[test]
@@ -31,7 +43,10 @@ fn somebody_elses_folder_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("thesis.tex"), "mine").unwrap();
     assert!(matches!(open(folder.path()), Err(StoreError::NotAStore(_))));
-    let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let names: Vec<_> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
     assert_eq!(names, ["thesis.tex"]);
 }
 
@@ -42,7 +57,10 @@ fn another_format_and_a_missing_store_are_told_apart() {
     let error = open(folder.path()).unwrap_err();
     assert!(error.to_string().contains("store format 99"), "{error}");
     let nowhere = folder.path().join("nowhere");
-    assert!(matches!(Store::open(&nowhere, IfMissing::Fail, 0), Err(StoreError::Missing(_))));
+    assert!(matches!(
+        Store::open(&nowhere, IfMissing::Fail, 0),
+        Err(StoreError::Missing(_))
+    ));
     assert!(!nowhere.exists());
 }
 
@@ -55,10 +73,20 @@ fn a_value_of_another_version_is_an_error_with_its_place() {
     changes.put_bytes(Space::Job, &numbered(2), vec![1, 255, 255, 255, 255, 255]);
     store.write(changes).wait_blocking().unwrap();
     for number in [1, 2] {
-        let error = store.get::<String>(Space::Job, &numbered(number)).unwrap_err();
-        assert!(error.to_string().contains(&folder.path().display().to_string()));
+        let error = store
+            .get::<String>(Space::Job, &numbered(number))
+            .unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains(&folder.path().display().to_string())
+        );
     }
-    assert_eq!(store.scan::<String>(Space::Job, ..).count(), 2, "damage of one value hides no other");
+    assert_eq!(
+        store.scan::<String>(Space::Job, ..).count(),
+        2,
+        "damage of one value hides no other"
+    );
 }
 
 #[test]

@@ -24,7 +24,9 @@ pub struct Changes {
 
 impl std::fmt::Debug for Changes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Changes").field("ops", &self.ops.len()).finish_non_exhaustive()
+        f.debug_struct("Changes")
+            .field("ops", &self.ops.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -69,7 +71,9 @@ impl Changes {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// Too little room: nothing new is granted, what runs is still recorded.
-    #[error("only {free} bytes are free under {folder}, less than min_free = {min_free}: nothing more is granted until there is room")]
+    #[error(
+        "only {free} bytes are free under {folder}, less than min_free = {min_free}: nothing more is granted until there is room"
+    )]
     Low {
         /// Bytes free.
         free: u64,
@@ -152,7 +156,11 @@ impl Health {
         match self.state.load(Ordering::Acquire) {
             OK => Ok(()),
             _ => {
-                let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let fault = self
+                    .fault
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .clone();
                 fault.map_or(Ok(()), Err)
             }
         }
@@ -170,11 +178,26 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn start(db: sled::Db, folder: &Path, min_free: u64) -> std::io::Result<Self> {
         let (requests, inbox) = channel();
-        let health = Arc::new(Health { state: AtomicU8::new(OK), fault: Mutex::new(None) });
-        let desk = Desk { db, folder: folder.to_owned(), min_free, health: health.clone(), unmeasured: 0 };
+        let health = Arc::new(Health {
+            state: AtomicU8::new(OK),
+            fault: Mutex::new(None),
+        });
+        let desk = Desk {
+            db,
+            folder: folder.to_owned(),
+            min_free,
+            health: health.clone(),
+            unmeasured: 0,
+        };
         desk.measure();
-        let thread = std::thread::Builder::new().name("tidegate-writer".into()).spawn(move || desk.serve(&inbox))?;
-        Ok(Self { requests: Mutex::new(Some(requests)), thread: Mutex::new(Some(thread)), health })
+        let thread = std::thread::Builder::new()
+            .name("tidegate-writer".into())
+            .spawn(move || desk.serve(&inbox))?;
+        Ok(Self {
+            requests: Mutex::new(Some(requests)),
+            thread: Mutex::new(Some(thread)),
+            health,
+        })
     }
 
     pub(super) fn write(&self, changes: Changes) -> Durable {
@@ -193,8 +216,17 @@ impl Writer {
 
     /// Writes what has arrived and ends the thread.
     pub(super) fn close(&self) {
-        drop(self.requests.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(
+            self.requests
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }
@@ -224,7 +256,10 @@ impl Desk {
     fn serve(mut self, inbox: &Receiver<Request>) {
         while let Some(first) = self.next(inbox) {
             let mut requests = vec![first];
-            let mut size = requests.iter().map(|request| request.changes.ops.len()).sum::<usize>();
+            let mut size = requests
+                .iter()
+                .map(|request| request.changes.ops.len())
+                .sum::<usize>();
             while size < BATCH
                 && let Ok(next) = inbox.try_recv()
             {
@@ -288,10 +323,16 @@ impl Desk {
     }
 
     fn measure(&self) {
-        let Ok(disk) = rustix::fs::statvfs(&self.folder) else { return };
+        let Ok(disk) = rustix::fs::statvfs(&self.folder) else {
+            return;
+        };
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         let low = free < self.min_free;
-        let fault = low.then(|| Fault::Low { free, min_free: self.min_free, folder: self.folder.display().to_string() });
+        let fault = low.then(|| Fault::Low {
+            free,
+            min_free: self.min_free,
+            folder: self.folder.display().to_string(),
+        });
         if !matches!(self.health.get(), Err(Fault::Broken(_))) {
             self.health.set(fault);
         }

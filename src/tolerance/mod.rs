@@ -33,10 +33,16 @@ pub fn read(status: u16, headers: &HeaderMap, now: SystemTime) -> Reading {
     }
     let (asked, reason) = match said {
         Asked::Wait { wait, header } => (Some(wait), format!("{status} {header}")),
-        Asked::Nonsense { header } => (None, format!("{status} {header} (not understood, own back-off)")),
+        Asked::Nonsense { header } => (
+            None,
+            format!("{status} {header} (not understood, own back-off)"),
+        ),
         Asked::Nothing => (None, status.to_string()),
     };
-    Reading::NotNow { asked, reason: reason.into() }
+    Reading::NotNow {
+        asked,
+        reason: reason.into(),
+    }
 }
 
 #[cfg(test)]
@@ -48,7 +54,9 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("retry-after", "120".parse().unwrap());
         let now = SystemTime::UNIX_EPOCH;
-        let Reading::NotNow { asked, reason } = read(429, &headers, now) else { panic!("a 429 is a refusal") };
+        let Reading::NotNow { asked, reason } = read(429, &headers, now) else {
+            panic!("a 429 is a refusal")
+        };
         assert_eq!(asked, Some(Duration::from_secs(120)));
         assert!(reason.starts_with("429 Retry-After: 120"), "{reason}");
         assert_eq!(read(200, &headers, now), Reading::Open);

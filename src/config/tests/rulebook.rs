@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::{EXAMPLE, faults, parsed};
-use crate::budget::{Frequency, Limit, PauseScope, Reset, Scope, Terms, Tier};
 use crate::admission::{PathRecording, StepPolicy};
+use crate::budget::{Frequency, Limit, PauseScope, Reset, Scope, Terms, Tier};
 use crate::target::locate;
 
 /// The reference of the format, but for the keys that are honoured later.

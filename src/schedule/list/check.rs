@@ -64,7 +64,11 @@ impl Checked {
                     "line {} has the same id and asks for another call; one of them needs an id of its own",
                     slot.get().line
                 );
-                self.refuse(BadLine { line: *line, field: Some("id".to_owned()), message });
+                self.refuse(BadLine {
+                    line: *line,
+                    field: Some("id".to_owned()),
+                    message,
+                });
             }
         }
     }

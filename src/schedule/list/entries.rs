@@ -38,14 +38,24 @@ enum Found {
 
 impl<'a, R: BufRead> Entries<'a, R> {
     pub(super) fn new(reader: R, context: Context<'a>) -> Self {
-        Self { reader, context, buffer: Vec::new(), line: 0, state: State::Reading }
+        Self {
+            reader,
+            context,
+            buffer: Vec::new(),
+            line: 0,
+            state: State::Reading,
+        }
     }
 
     fn fill(&mut self) -> io::Result<Found> {
         self.buffer.clear();
         self.line += 1;
         let most = MAX_LINE_BYTES as u64 + 1;
-        let read = self.reader.by_ref().take(most).read_until(b'\n', &mut self.buffer)?;
+        let read = self
+            .reader
+            .by_ref()
+            .take(most)
+            .read_until(b'\n', &mut self.buffer)?;
         if read == 0 {
             return Ok(Found::Nothing);
         }
@@ -58,13 +68,20 @@ impl<'a, R: BufRead> Entries<'a, R> {
 
     fn read(&self) -> Result<Option<NewTask>, BadLine> {
         let text = std::str::from_utf8(&self.buffer).map_err(|error| {
-            self.bad(format!("is not UTF-8 from its byte {} on", error.valid_up_to() + 1))
+            self.bad(format!(
+                "is not UTF-8 from its byte {} on",
+                error.valid_up_to() + 1
+            ))
         })?;
         read_line(text, self.line, &self.context)
     }
 
     fn bad(&self, message: String) -> BadLine {
-        BadLine { line: self.line, field: None, message }
+        BadLine {
+            line: self.line,
+            field: None,
+            message,
+        }
     }
 }
 
@@ -76,7 +93,12 @@ impl<R: BufRead> Iterator for Entries<'_, R> {
             match self.fill() {
                 Ok(Found::Line) => match self.read() {
                     Ok(None) => {}
-                    Ok(Some(new)) => return Some(Ok(Entry { line: self.line, new })),
+                    Ok(Some(new)) => {
+                        return Some(Ok(Entry {
+                            line: self.line,
+                            new,
+                        }));
+                    }
                     Err(bad) => return Some(Err(bad.into())),
                 },
                 Ok(Found::TooLong) => {

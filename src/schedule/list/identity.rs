@@ -18,8 +18,15 @@ pub(super) fn content(
     let lower = |(name, value): &(String, String)| (name.to_ascii_lowercase(), value.clone());
     let mut headers: Vec<_> = headers.iter().map(lower).collect();
     headers.sort_unstable();
-    let headers = headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
-    let call = [method.as_bytes(), url.as_bytes(), body, key.unwrap_or_default().as_bytes()];
+    let headers = headers
+        .iter()
+        .flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
+    let call = [
+        method.as_bytes(),
+        url.as_bytes(),
+        body,
+        key.unwrap_or_default().as_bytes(),
+    ];
     digest(call.into_iter().chain(headers))
 }
 

@@ -49,9 +49,20 @@ pub fn read_line(
     if text.is_empty() || text.starts_with('#') {
         return Ok(None);
     }
-    let fields = if text.starts_with('{') { Fields::read(text, &FIELDS) } else { bare(text) };
-    let place = |Bad { field, message }| BadLine { line: number, field, message };
-    fields.and_then(|fields| new_task(fields, context)).map(Some).map_err(place)
+    let fields = if text.starts_with('{') {
+        Fields::read(text, &FIELDS)
+    } else {
+        bare(text)
+    };
+    let place = |Bad { field, message }| BadLine {
+        line: number,
+        field,
+        message,
+    };
+    fields
+        .and_then(|fields| new_task(fields, context))
+        .map(Some)
+        .map_err(place)
 }
 
 fn bare(text: &str) -> Result<Fields, Bad> {
@@ -60,13 +71,18 @@ fn bare(text: &str) -> Result<Fields, Bad> {
     }
     // The URL parser would take a space as part of the path, and drop a tab.
     if text.contains(char::is_whitespace) {
-        return Err(Bad::field("url", "holds a space; to say more, write a JSON object"));
+        return Err(Bad::field(
+            "url",
+            "holds a space; to say more, write a JSON object",
+        ));
     }
     Ok(Fields::only("url", text))
 }
 
 fn new_task(mut fields: Fields, context: &Context<'_>) -> Result<NewTask, Bad> {
-    let url = fields.text("url")?.ok_or_else(|| Bad::field("url", "is missing"))?;
+    let url = fields
+        .text("url")?
+        .ok_or_else(|| Bad::field("url", "is missing"))?;
     locate(&url).map_err(|rejection| Bad::field("url", rejection))?;
     let method = method(&mut fields)?;
     let body = fields.text("body")?.unwrap_or_default().into_bytes();
@@ -85,7 +101,12 @@ fn new_task(mut fields: Fields, context: &Context<'_>) -> Result<NewTask, Bad> {
     };
     let payload = payload(headers, body, key, context)?;
     let mut named = |field| Ok(fields.text(field)?.unwrap_or_default());
-    let step = Step::new(&named("agent")?, &named("trajectory")?, &named("step")?, &named("goal")?);
+    let step = Step::new(
+        &named("agent")?,
+        &named("trajectory")?,
+        &named("step")?,
+        &named("goal")?,
+    );
     let not_before = moment(&mut fields, "not_before", context)?;
     let deadline = moment(&mut fields, "deadline", context)?;
     if deadline.is_some() && deadline <= not_before {
@@ -93,9 +114,15 @@ fn new_task(mut fields: Fields, context: &Context<'_>) -> Result<NewTask, Bad> {
     }
     let task = Task {
         id: id.into(),
-        call: TaskCall { url: url.into(), method: method.into(), payload: payload.encode() },
+        call: TaskCall {
+            url: url.into(),
+            method: method.into(),
+            payload: payload.encode().into(),
+        },
         step,
-        priority: fields.number("priority", "from -2147483648 to 2147483647")?.unwrap_or(0),
+        priority: fields
+            .number("priority", "from -2147483648 to 2147483647")?
+            .unwrap_or(0),
         not_before,
         deadline,
         max_attempts: count(&mut fields, "max_attempts")?.unwrap_or(MAX_ATTEMPTS),
@@ -106,13 +133,21 @@ fn new_task(mut fields: Fields, context: &Context<'_>) -> Result<NewTask, Bad> {
 }
 
 fn method(fields: &mut Fields) -> Result<String, Bad> {
-    let Some(method) = fields.text("method")? else { return Ok("GET".to_owned()) };
+    let Some(method) = fields.text("method")? else {
+        return Ok("GET".to_owned());
+    };
     let method = method.to_ascii_uppercase();
     if http::Method::from_bytes(method.as_bytes()).is_err() {
-        return Err(Bad::field("method", "is no HTTP method, such as GET or POST"));
+        return Err(Bad::field(
+            "method",
+            "is no HTTP method, such as GET or POST",
+        ));
     }
     if method == "CONNECT" {
-        return Err(Bad::field("method", "CONNECT opens a tunnel, and a task is a request"));
+        return Err(Bad::field(
+            "method",
+            "CONNECT opens a tunnel, and a task is a request",
+        ));
     }
     Ok(method)
 }
@@ -120,13 +155,23 @@ fn method(fields: &mut Fields) -> Result<String, Bad> {
 /// Sent as it is written: the draft wants it in quotes, and most servers do not.
 fn idempotency_key(fields: &mut Fields) -> Result<Option<String>, Bad> {
     const FIELD: &str = "idempotency_key";
-    let Some(key) = fields.text(FIELD)? else { return Ok(None) };
-    let is_plain = key.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    let Some(key) = fields.text(FIELD)? else {
+        return Ok(None);
+    };
+    let is_plain = key
+        .bytes()
+        .all(|byte| byte == b' ' || byte.is_ascii_graphic());
     if !is_plain || key.trim().len() != key.len() || key.is_empty() {
-        return Err(Bad::field(FIELD, "must be printable ASCII without spaces around it"));
+        return Err(Bad::field(
+            FIELD,
+            "must be printable ASCII without spaces around it",
+        ));
     }
     if key.starts_with("env:") {
-        return Err(Bad::field(FIELD, "cannot come from the environment: a repeat must carry it"));
+        return Err(Bad::field(
+            FIELD,
+            "cannot come from the environment: a repeat must carry it",
+        ));
     }
     Ok(Some(key))
 }
@@ -138,8 +183,14 @@ fn payload(
     context: &Context<'_>,
 ) -> Result<HttpPayload, Bad> {
     if let Some(key) = key {
-        if headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(IDEMPOTENCY_KEY.as_str())) {
-            return Err(Bad::field("idempotency_key", "is among the headers as well"));
+        if headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case(IDEMPOTENCY_KEY.as_str()))
+        {
+            return Err(Bad::field(
+                "idempotency_key",
+                "is among the headers as well",
+            ));
         }
         headers.push((IDEMPOTENCY_KEY.to_string(), key));
     }
@@ -152,9 +203,15 @@ fn payload(
 }
 
 fn moment(fields: &mut Fields, field: &str, context: &Context<'_>) -> Result<Option<Moment>, Bad> {
-    let Some(text) = fields.text(field)? else { return Ok(None) };
-    let wrong =
-        |_| Bad::field(field, "must be a time with its offset, such as 2026-12-01T03:41:01Z");
+    let Some(text) = fields.text(field)? else {
+        return Ok(None);
+    };
+    let wrong = |_| {
+        Bad::field(
+            field,
+            "must be a time with its offset, such as 2026-12-01T03:41:01Z",
+        )
+    };
     let time: jiff::Timestamp = text.parse().map_err(wrong)?;
     Ok(Some(moment_at(SystemTime::from(time), context.wall_offset)))
 }

@@ -18,7 +18,10 @@ pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
 
 /// `notBefore`, `not-before` and `not_before` are one spelling.
 fn folded(name: &str) -> String {
-    name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).map(|c| c.to_ascii_lowercase()).collect()
+    name.chars()
+        .filter(|c| !matches!(c, '_' | '-' | ' '))
+        .map(|c| c.to_ascii_lowercase())
+        .collect()
 }
 
 /// Levenshtein's: insertions, deletions and replacements.
@@ -29,7 +32,9 @@ fn distance(from: &str, to: &str) -> usize {
         let mut left = row;
         for (theirs, over) in to.chars().zip(above.windows(2)) {
             let [corner, up] = over else { break };
-            left = (corner + usize::from(ours != theirs)).min(left + 1).min(up + 1);
+            left = (corner + usize::from(ours != theirs))
+                .min(left + 1)
+                .min(up + 1);
             here.push(left);
         }
         above = here;
@@ -57,7 +62,15 @@ mod tests {
 
     #[test]
     fn slips_are_understood_and_nothing_else_is_guessed() {
-        let known = ["id", "url", "headers", "not_before", "priority", "idempotency_key", "cost"];
+        let known = [
+            "id",
+            "url",
+            "headers",
+            "not_before",
+            "priority",
+            "idempotency_key",
+            "cost",
+        ];
         for (name, meant) in [
             ("uri", Some("url")),
             ("URL", Some("url")),

@@ -16,11 +16,17 @@ pub(super) struct Bad {
 
 impl Bad {
     pub(super) fn line(message: impl fmt::Display) -> Self {
-        Self { field: None, message: message.to_string() }
+        Self {
+            field: None,
+            message: message.to_string(),
+        }
     }
 
     pub(super) fn field(field: impl Into<String>, message: impl fmt::Display) -> Self {
-        Self { field: Some(field.into()), message: message.to_string() }
+        Self {
+            field: Some(field.into()),
+            message: message.to_string(),
+        }
     }
 }
 
@@ -54,7 +60,10 @@ impl Fields {
                     Some(meant) => format!("; did you mean `{meant}`?"),
                     None => format!("; there are {}", known.join(", ")),
                 };
-                return Err(Bad::field(shown(name), format!("is no field of a task{hint}")));
+                return Err(Bad::field(
+                    shown(name),
+                    format!("is no field of a task{hint}"),
+                ));
             }
             if fields.iter().take(place).any(|(before, _)| before == name) {
                 return Err(Bad::field(name, "is given twice"));
@@ -107,7 +116,9 @@ impl Fields {
         let mut seen = std::collections::HashSet::new();
         for (member, value) in members {
             let bad = |message| Bad::field(format!("{name}.{}", shown(&member)), message);
-            let Raw::Text(value) = value else { return Err(bad("must be a string")) };
+            let Raw::Text(value) = value else {
+                return Err(bad("must be a string"));
+            };
             if !seen.insert(member.to_ascii_lowercase()) {
                 return Err(bad("is given twice"));
             }
@@ -118,7 +129,9 @@ impl Fields {
 }
 
 fn not_json(error: &serde_json::Error) -> String {
-    let words = error.to_string().replace(" at line 1 column ", " at column ");
+    let words = error
+        .to_string()
+        .replace(" at line 1 column ", " at column ");
     format!("is not a JSON object on one line: {words}")
 }
 
@@ -127,7 +140,11 @@ fn not_json(error: &serde_json::Error) -> String {
 fn shown(name: &str) -> String {
     let is_name = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let shown: String = name.chars().take_while(is_name).take(40).collect();
-    if shown.len() == name.len() { shown } else { shown + "…" }
+    if shown.len() == name.len() {
+        shown
+    } else {
+        shown + "…"
+    }
 }
 
 impl<'de> Deserialize<'de> for Raw {

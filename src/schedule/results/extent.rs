@@ -36,8 +36,14 @@ impl Extent {
 
     fn goes_on(&mut self, chunk: &[u8]) {
         let breaks = chunk.iter().filter(|byte| **byte == b'\n').count() as u64;
-        let mut ends = chunk.iter().rev().zip((self.end..self.end + chunk.len() as u64).rev());
-        let mut previous = || ends.find(|(byte, _)| **byte == b'\n').map(|(_, place)| place + 1);
+        let mut ends = chunk
+            .iter()
+            .rev()
+            .zip((self.end..self.end + chunk.len() as u64).rev());
+        let mut previous = || {
+            ends.find(|(byte, _)| **byte == b'\n')
+                .map(|(_, place)| place + 1)
+        };
         if let Some(whole) = previous() {
             self.last = previous().unwrap_or(self.whole);
             self.whole = whole;
@@ -74,7 +80,16 @@ mod tests {
             ("ab\n\n\nd", 3, 4, 5),
         ] {
             let end = text.len() as u64;
-            assert_eq!(extent(text.as_bytes()), Extent { lines, last, whole, end }, "{text:?}");
+            assert_eq!(
+                extent(text.as_bytes()),
+                Extent {
+                    lines,
+                    last,
+                    whole,
+                    end
+                },
+                "{text:?}"
+            );
         }
     }
 
@@ -82,10 +97,24 @@ mod tests {
     fn lines_may_begin_and_end_anywhere_around_a_chunk() {
         for first in CHUNK - 2..=CHUNK + 2 {
             for second in [0, 1, 2, CHUNK - 1, CHUNK, 2 * CHUNK + 1] {
-                let text = [&vec![b'a'; first][..], b"\n", &vec![b'b'; second], b"\nrest"].concat();
+                let text = [
+                    &vec![b'a'; first][..],
+                    b"\n",
+                    &vec![b'b'; second],
+                    b"\nrest",
+                ]
+                .concat();
                 let (last, whole) = (first as u64 + 1, (first + second) as u64 + 2);
                 let end = whole + 4;
-                assert_eq!(extent(&text), Extent { lines: 2, last, whole, end });
+                assert_eq!(
+                    extent(&text),
+                    Extent {
+                        lines: 2,
+                        last,
+                        whole,
+                        end
+                    }
+                );
             }
         }
     }

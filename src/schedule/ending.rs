@@ -1,0 +1,169 @@
+//! What a worker makes of calls that are over, and of tasks that end without
+//! one.
+
+use tokio::task::{Id, JoinError};
+
+use super::fair::Place;
+use super::order::Stop;
+use super::queue::{Alarm, LaneId};
+use super::result_line::ResultLine;
+use super::task::{Answer, Next, Record};
+use super::work::Work;
+use super::worker::{Completed, Ended, Heard, Worker};
+use crate::audit::{Event, TaskRef};
+use crate::outcome::Outcome;
+use crate::store::Fault;
+use crate::telemetry;
+
+impl<W: Work> Worker<W> {
+    pub(super) fn ended(&mut self, joined: Result<(Id, Result<Ended, Fault>), JoinError>) {
+        let ended = match joined {
+            Ok((id, ended)) => {
+                self.ids.remove(&id);
+                ended
+            }
+            Err(error) => {
+                // The permit settled itself when it was dropped; the task is
+                // on record as it was before, and recovered by the next run.
+                self.ids.remove(&error.id());
+                self.stop = Some(Stop::Fault(format!(
+                    "a call ended in a fault of this program: {error}"
+                )));
+                return;
+            }
+        };
+        let Ended {
+            task,
+            record,
+            next,
+            result,
+            heard,
+        } = match ended {
+            Ok(ended) => ended,
+            Err(fault) => {
+                self.stop = Some(Stop::Fault(fault.to_string()));
+                return;
+            }
+        };
+        let lane = self.tasks.get(&task).map(|pending| pending.lane);
+        if let Some(lane) = lane {
+            self.note_progress(lane, heard);
+        }
+        match next {
+            Next::Complete(outcome, answer) => {
+                self.forget(task);
+                if let Some((place, line)) = result {
+                    self.complete(place, line, outcome);
+                }
+                if heard == Heard::NotReached && outcome == Outcome::Failed {
+                    lane.into_iter()
+                        .for_each(|lane| self.share_fate(lane, &answer));
+                }
+            }
+            Next::Again | Next::Backoff(_) => self.add(task, &record, Place::Front),
+            Next::Stop(why) => {
+                self.add(task, &record, Place::Front);
+                self.stop = Some(Stop::Fault(why));
+            }
+        }
+    }
+
+    /// A target that has never answered anybody, and has used up all attempts
+    /// of one task, is not there: its other tasks need not try in turn.
+    fn share_fate(&mut self, lane: LaneId, answer: &Answer) {
+        let Some(state) = self.lane_state(lane) else {
+            return;
+        };
+        let lane_handle = state.lane.clone();
+        if self.admission.was_reached(&lane_handle) {
+            return;
+        }
+        let words = answer.error.clone().unwrap_or_default();
+        let why = format!("its target was never reached, in all attempts of another task: {words}");
+        for task in self.queue.drain(lane) {
+            self.end_waiting(task, Outcome::Failed, &why);
+        }
+    }
+
+    fn note_progress(&mut self, lane: LaneId, heard: Heard) {
+        let now = self.now();
+        let limit = self.settings.stall_limit;
+        let Some(state) = self.lane_state(lane) else {
+            return;
+        };
+        let alarm = match (heard, state.refusing) {
+            (Heard::Open, None) | (Heard::NotNow | Heard::NotReached, Some(_)) => return,
+            (Heard::Open, Some(_)) => {
+                state.refusing = None;
+                None
+            }
+            (Heard::NotNow | Heard::NotReached, None) => {
+                state.refusing = Some(now);
+                Some(now.after(limit))
+            }
+        };
+        self.queue.alarm(Alarm::Stall(lane), alarm);
+    }
+
+    fn forget(&mut self, task: TaskRef) {
+        self.tasks.remove(&task);
+        self.queue.alarm(Alarm::Deadline(task), None);
+        self.queue.alarm(Alarm::Task(task), None);
+    }
+
+    fn complete(&self, place: u64, line: String, outcome: Outcome) {
+        telemetry::task_completed(outcome);
+        // Nobody may be listening: the result is in the store all the same.
+        let _ = self.completed.send(Completed {
+            place,
+            line,
+            outcome,
+        });
+    }
+
+    /// Completes a task that has no call under way, on record.
+    pub(super) fn finish_without_call(&mut self, task: TaskRef, record: &Record, next: Next) {
+        let Next::Complete(outcome, answer) = next else {
+            return;
+        };
+        let mut record = record.clone();
+        record.deferrals = self
+            .tasks
+            .get(&task)
+            .map_or(record.deferrals, |pending| pending.deferrals);
+        let target = self.tasks.get(&task).and_then(|pending| {
+            let lane = self
+                .lanes
+                .get(usize::try_from(pending.lane).unwrap_or(usize::MAX))?;
+            Some(lane.lane.key().clone())
+        });
+        self.forget(task);
+        let now = self.now();
+        let offset = crate::clock::wall_offset(&**self.admission.clock());
+        let line = ResultLine::new(&record, target.as_ref(), outcome, &answer, now, offset);
+        let event = Event::Task {
+            task,
+            id: record.task.id.clone(),
+            what: outcome.as_str().into(),
+            step: record.task.step.clone(),
+            at: now,
+        };
+        let mut result = None;
+        let noted = self.admission.log().note_with(event, |changes| {
+            result = Some(self.job.complete(changes, task, &line));
+        });
+        // In line with the results that are waited for; nobody waits for this one.
+        let Some((place, line)) = result else { return };
+        let completed = self.completed.clone();
+        telemetry::task_completed(outcome);
+        tokio::task::spawn(async move {
+            if noted.wait().await.is_ok() {
+                let _ = completed.send(Completed {
+                    place,
+                    line,
+                    outcome,
+                });
+            }
+        });
+    }
+}
