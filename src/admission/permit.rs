@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::closing::Closed;
 use super::{Admission, Closing, Departure, Lane, News, Resolved};
 use crate::audit::{Call, Event, Intent, Settlement};
-use crate::budget::{Because, MOST_TIERS, Pause, Role, Setback};
+use crate::budget::{Because, Bucket, MOST_TIERS, Pause, Role, Scope, Setback};
 use crate::outcome::End;
 use crate::store::{Durable, Fault};
 
@@ -227,8 +227,10 @@ impl Open {
                 continue;
             };
             drop(state);
-            // Its tokens would let what has waited through as a herd.
-            for bucket in &self.resolved.buckets {
+            // Its tokens would let what has waited through as a herd. A pool
+            // is left alone: strangers draw from it too.
+            let own = |bucket: &&Arc<Bucket>| !matches!(bucket.scope(), Scope::Pool(_));
+            for bucket in self.resolved.buckets.iter().filter(own) {
                 bucket.lock().drain(now);
             }
             let event = Event::Resumed {

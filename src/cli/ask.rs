@@ -22,7 +22,10 @@ pub(super) async fn command(overrides: &Overrides, command: Command) -> Result<E
     let config = gate::config(overrides)?;
     let explains = matches!(command, Command::Explain(_));
     let (question, output, columns) = question(command)?;
-    let mut rows = Rows::new(output.json, columns);
+    let mut rows = match question {
+        Question::Status if !output.json => Rows::Words(super::status::words),
+        _ => Rows::new(output.json, columns),
+    };
     let answered = match ask(&config.store, &question, |row| rows.add(&row)).await {
         Err(ControlError::NobodyThere) => {
             by_ourselves(&config, question, &mut rows, explains).await
@@ -74,7 +77,7 @@ async fn by_ourselves(
 
 fn question(command: Command) -> Result<Asked, Failure> {
     Ok(match command {
-        Command::Status(output) => (Question::Status, output, STATUS),
+        Command::Status(output) => (Question::Status, output, &[]),
         Command::Explain(args) => {
             let question = Question::Explain {
                 url: args.url,
@@ -215,12 +218,6 @@ fn outcome_name(outcome: OutcomeName) -> &'static str {
     }
 }
 
-const STATUS: &[Column] = &[
-    Column("STORE", "store"),
-    Column("RUNNING", "running"),
-    Column("JOBS", "jobs"),
-    Column("WAKES AT", "wakes_at"),
-];
 const EXPLAIN: &[Column] = &[
     Column("TARGET", "target"),
     Column("CLASS", "class"),

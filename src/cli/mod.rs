@@ -9,6 +9,7 @@ mod progress;
 mod run;
 mod show;
 mod spans;
+mod status;
 mod table;
 
 use std::process::ExitCode;

@@ -16,6 +16,8 @@ pub(super) fn say(words: &str) {
 pub(super) enum Rows {
     Json,
     Table(Table),
+    /// A row is told in words of its own.
+    Words(fn(&Value) -> String),
 }
 
 impl Rows {
@@ -35,6 +37,7 @@ impl Rows {
                 table.add(row);
                 true
             }
+            Self::Words(words) => write!(io::stdout(), "{}", words(row)).is_ok(),
         }
     }
 

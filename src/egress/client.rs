@@ -34,6 +34,18 @@ impl std::fmt::Debug for Wire {
     }
 }
 
+impl Default for Wire {
+    /// Public addresses only, names as the system resolves them.
+    fn default() -> Self {
+        Self {
+            guard: Arc::new(Guard::default()),
+            lookup: super::guard::system_lookup(),
+            ca_file: None,
+            user_agent: concat!("tidegate/", env!("CARGO_PKG_VERSION")).into(),
+        }
+    }
+}
+
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -116,8 +128,6 @@ pub fn loopback_client() -> Result<reqwest::Client, ClientError> {
     let loopback = ipnet::Ipv4Net::new_assert(std::net::Ipv4Addr::LOCALHOST, 8);
     build(&Wire {
         guard: Arc::new(Guard::new(vec![loopback.into()])),
-        lookup: super::guard::system_lookup(),
-        ca_file: None,
-        user_agent: "tidegate".into(),
+        ..Wire::default()
     })
 }

@@ -139,35 +139,28 @@ impl Reply {
         Ok(chunk)
     }
 
-    /// The whole body, up to `limit` bytes, and the end of the call.
+    /// The whole body as text, of at most `limit` bytes; the call is over.
     ///
     /// # Errors
     /// When it does not arrive whole.
-    pub async fn text(mut self, limit: usize) -> Result<(String, Closing), (BodyFault, Closing)> {
+    pub async fn text(mut self, limit: usize) -> Result<String, BodyFault> {
         let mut body = Vec::new();
-        loop {
+        let read = loop {
             match self.chunk().await {
                 Ok(Some(chunk)) if body.len() + chunk.len() <= limit => {
                     body.extend_from_slice(&chunk)
                 }
                 Ok(Some(_)) => {
-                    let fault = BodyFault::TooLarge {
+                    break Err(BodyFault::TooLarge {
                         max_body: limit as u64,
-                    };
-                    return Err((fault.clone(), self.end(Err(&fault))));
+                    });
                 }
-                Ok(None) => {
-                    return Ok((
-                        String::from_utf8_lossy(&body).into_owned(),
-                        self.end(Ok(())),
-                    ));
-                }
-                Err(fault) => {
-                    let closing = self.end(Err(&fault));
-                    return Err((fault, closing));
-                }
+                Ok(None) => break Ok(()),
+                Err(fault) => break Err(fault),
             }
-        }
+        };
+        drop(self.end(read.as_ref().map(|()| ())));
+        read.map(|()| String::from_utf8_lossy(&body).into_owned())
     }
 
     /// Reads what is left of a body that nobody wants, if it is short, so
