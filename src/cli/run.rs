@@ -39,8 +39,11 @@ pub(super) async fn run(overrides: &Overrides, args: RunArgs) -> Result<Exit, Fa
     }
     let admission = gate::open(&config, &config.store, IfMissing::Create)?;
     let ended = with_gate(&config, &args, &list, &admission).await;
-    admission.close().wait().await?;
-    ended
+    let closed = admission.close().wait().await;
+    // What went wrong first says most.
+    let ended = ended?;
+    closed?;
+    Ok(ended)
 }
 
 async fn with_gate(

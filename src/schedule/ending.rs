@@ -1,9 +1,10 @@
 //! What a worker makes of calls that are over, and of tasks that end without
 //! one.
 
-use tokio::task::{Id, JoinError};
+use tokio::task::JoinError;
 
 use super::fair::Place;
+use super::lanes::LaneState;
 use super::order::Stop;
 use super::queue::{Alarm, LaneId};
 use super::result_line::ResultLine;
@@ -16,33 +17,20 @@ use crate::store::Fault;
 use crate::telemetry;
 
 impl<W: Work> Worker<W> {
-    pub(super) fn ended(&mut self, joined: Result<(Id, Result<Ended, Fault>), JoinError>) {
-        let ended = match joined {
-            Ok((id, ended)) => {
-                self.ids.remove(&id);
-                ended
-            }
-            Err(error) => {
-                // The permit settled itself when it was dropped; the task is
-                // on record as it was before, and recovered by the next run.
-                self.ids.remove(&error.id());
-                self.stop = Some(Stop::Fault(format!(
-                    "a call ended in a fault of this program: {error}"
-                )));
-                return;
-            }
-        };
+    pub(super) fn ended(&mut self, joined: Result<Result<Ended, Fault>, JoinError>) {
         let Ended {
             task,
             record,
             next,
             result,
             heard,
-        } = match ended {
-            Ok(ended) => ended,
-            Err(fault) => {
-                self.stop = Some(Stop::Fault(fault.to_string()));
-                return;
+        } = match joined {
+            Ok(Ok(ended)) => ended,
+            Ok(Err(fault)) => return self.fail(&fault.to_string()),
+            // The permit settled itself when it was dropped; the task is on
+            // record as it was before, and recovered by the next run.
+            Err(error) => {
+                return self.fail(&format!("a call ended in a fault of this program: {error}"));
             }
         };
         let lane = self.tasks.get(&task).map(|pending| pending.lane);
@@ -53,7 +41,11 @@ impl<W: Work> Worker<W> {
             Next::Complete(outcome, answer) => {
                 self.forget(task);
                 if let Some((place, line)) = result {
-                    self.complete(place, line, outcome);
+                    self.complete(Completed {
+                        place,
+                        line,
+                        outcome,
+                    });
                 }
                 if heard == Heard::NotReached && outcome == Outcome::Failed {
                     lane.into_iter()
@@ -63,7 +55,7 @@ impl<W: Work> Worker<W> {
             Next::Again | Next::Backoff(_) => self.add(task, &record, Place::Front),
             Next::Stop(why) => {
                 self.add(task, &record, Place::Front);
-                self.stop = Some(Stop::Fault(why));
+                self.fail(&why);
             }
         }
     }
@@ -71,11 +63,8 @@ impl<W: Work> Worker<W> {
     /// A target that has never answered anybody, and has used up all attempts
     /// of one task, is not there: its other tasks need not try in turn.
     fn share_fate(&mut self, lane: LaneId, answer: &Answer) {
-        let Some(state) = self.lane_state(lane) else {
-            return;
-        };
-        let lane_handle = state.lane.clone();
-        if self.admission.was_reached(&lane_handle) {
+        let reached = |state: &LaneState| self.admission.was_reached(&state.lane);
+        if self.lanes.get(lane).is_none_or(reached) {
             return;
         }
         let words = answer.error.clone().unwrap_or_default();
@@ -88,7 +77,7 @@ impl<W: Work> Worker<W> {
     fn note_progress(&mut self, lane: LaneId, heard: Heard) {
         let now = self.now();
         let limit = self.settings.stall_limit;
-        let Some(state) = self.lane_state(lane) else {
+        let Some(state) = self.lanes.get_mut(lane) else {
             return;
         };
         let alarm = match (heard, state.refusing) {
@@ -106,19 +95,32 @@ impl<W: Work> Worker<W> {
     }
 
     fn forget(&mut self, task: TaskRef) {
-        self.tasks.remove(&task);
+        if let Some(pending) = self.tasks.remove(&task) {
+            self.lanes.leave(pending.lane);
+        }
         self.queue.alarm(Alarm::Deadline(task), None);
         self.queue.alarm(Alarm::Task(task), None);
     }
 
-    fn complete(&self, place: u64, line: String, outcome: Outcome) {
-        telemetry::task_completed(outcome);
+    fn complete(&self, completed: Completed) {
+        telemetry::task_completed(completed.outcome);
         // Nobody may be listening: the result is in the store all the same.
-        let _ = self.completed.send(Completed {
-            place,
-            line,
-            outcome,
-        });
+        let _ = self.completed.send(completed);
+    }
+
+    /// The end of a task without a call is on record.
+    pub(super) fn noted(&mut self, noted: Result<Result<Completed, Fault>, JoinError>) {
+        match noted {
+            Ok(Ok(completed)) => self.complete(completed),
+            Ok(Err(fault)) => self.fail(&fault.to_string()),
+            Err(error) => self.fail(&error.to_string()),
+        }
+    }
+
+    /// Nothing more can be done here.
+    pub(super) fn fail(&mut self, words: &str) {
+        self.stop
+            .get_or_insert_with(|| Stop::Fault(words.to_owned()));
     }
 
     /// Completes a task that has no call under way, on record.
@@ -132,10 +134,8 @@ impl<W: Work> Worker<W> {
             .get(&task)
             .map_or(record.deferrals, |pending| pending.deferrals);
         let target = self.tasks.get(&task).and_then(|pending| {
-            let lane = self
-                .lanes
-                .get(usize::try_from(pending.lane).unwrap_or(usize::MAX))?;
-            Some(lane.lane.key().clone())
+            let state = self.lanes.get(pending.lane)?;
+            Some(state.lane.key().clone())
         });
         self.forget(task);
         let now = self.now();
@@ -152,18 +152,14 @@ impl<W: Work> Worker<W> {
         let noted = self.admission.log().note_with(event, |changes| {
             result = Some(self.job.complete(changes, task, &line));
         });
-        // In line with the results that are waited for; nobody waits for this one.
         let Some((place, line)) = result else { return };
-        let completed = self.completed.clone();
-        telemetry::task_completed(outcome);
-        tokio::task::spawn(async move {
-            if noted.wait().await.is_ok() {
-                let _ = completed.send(Completed {
-                    place,
-                    line,
-                    outcome,
-                });
-            }
+        self.noted.spawn(async move {
+            let completed = Completed {
+                place,
+                line,
+                outcome,
+            };
+            noted.wait().await.map(|()| completed)
         });
     }
 }

@@ -7,10 +7,7 @@ use crate::audit::TaskRef;
 impl<W> Worker<W> {
     pub(super) fn list(&self) -> Vec<TaskView> {
         let view = |(task, pending): (&TaskRef, &Pending)| {
-            let lane = self
-                .lanes
-                .get(usize::try_from(pending.lane).unwrap_or(usize::MAX));
-            let blocked = lane.and_then(|lane| lane.blocked);
+            let blocked = self.lanes.get(pending.lane).and_then(|lane| lane.blocked);
             TaskView {
                 task: *task,
                 state: pending.state,
@@ -35,7 +32,7 @@ impl<W> Worker<W> {
             }
         }
         if most > 0 {
-            let views = (0..).zip(&self.lanes).map(|(id, state)| LaneView {
+            let views = self.lanes.iter().map(|(id, state)| LaneView {
                 target: state.lane.key().clone(),
                 waiting: self.queue.waiting(id),
                 calls: state.calls,

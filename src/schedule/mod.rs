@@ -9,6 +9,7 @@ mod ending;
 mod fair;
 mod fetch;
 mod job;
+mod lanes;
 pub mod list;
 mod look;
 mod order;

@@ -40,7 +40,7 @@ pub(super) enum Alarm {
 
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    lanes: Vec<Fair>,
+    lanes: HashMap<LaneId, Fair>,
     ready: VecDeque<Ready>,
     waits: HashMap<BucketId, Wait>,
     alarms: BTreeMap<(Moment, Alarm), ()>,
@@ -71,15 +71,9 @@ pub(super) enum Eased {
 }
 
 impl Queue {
-    /// A new lane.
-    pub(super) fn lane(&mut self) -> LaneId {
-        self.lanes.push(Fair::default());
-        LaneId::try_from(self.lanes.len() - 1).unwrap_or(LaneId::MAX)
-    }
-
-    fn fair(&mut self, lane: LaneId) -> Option<&mut Fair> {
-        self.lanes
-            .get_mut(usize::try_from(lane).unwrap_or(usize::MAX))
+    /// A lane that will get no more tasks.
+    pub(super) fn forget(&mut self, lane: LaneId) {
+        self.lanes.remove(&lane);
     }
 
     /// A task that may be tried from now on.
@@ -91,7 +85,7 @@ impl Queue {
         agent: AgentId,
         place: Place,
     ) {
-        let Some(fair) = self.fair(lane) else { return };
+        let fair = self.lanes.entry(lane).or_default();
         let was_empty = fair.is_empty();
         fair.push(task, priority, agent, place);
         if was_empty {
@@ -116,7 +110,7 @@ impl Queue {
                     (lane, Some(bucket))
                 }
             };
-            match self.fair(lane).and_then(|fair| fair.front()) {
+            match self.lanes.get(&lane).and_then(Fair::front) {
                 Some(task) => return Some(Turn { lane, task, from }),
                 None => self.go_on(from),
             }
@@ -132,7 +126,10 @@ impl Queue {
     /// The task got its permit; its lane goes behind its neighbours.
     pub(super) fn granted(&mut self, turn: Turn) {
         self.pop(turn);
-        let more = self.fair(turn.lane).is_some_and(|fair| !fair.is_empty());
+        let more = self
+            .lanes
+            .get(&turn.lane)
+            .is_some_and(|fair| !fair.is_empty());
         match turn.from {
             Some(bucket) => {
                 if more && let Some(wait) = self.waits.get_mut(&bucket) {
@@ -151,7 +148,7 @@ impl Queue {
     }
 
     fn pop(&mut self, turn: Turn) {
-        if let Some(fair) = self.fair(turn.lane) {
+        if let Some(fair) = self.lanes.get_mut(&turn.lane) {
             let popped = fair.pop();
             debug_assert_eq!(popped, Some(turn.task));
         }
@@ -249,14 +246,15 @@ impl Queue {
 
     /// Everything that waits in a lane.
     pub(super) fn drain(&mut self, lane: LaneId) -> Vec<TaskRef> {
-        self.fair(lane).map(Fair::drain).unwrap_or_default()
+        self.lanes
+            .get_mut(&lane)
+            .map(Fair::drain)
+            .unwrap_or_default()
     }
 
     /// How many tasks wait in a lane.
     pub(super) fn waiting(&self, lane: LaneId) -> usize {
-        self.lanes
-            .get(usize::try_from(lane).unwrap_or(usize::MAX))
-            .map_or(0, Fair::len)
+        self.lanes.get(&lane).map_or(0, Fair::len)
     }
 
     /// How many alarms are set.
@@ -281,7 +279,9 @@ mod tests {
     }
 
     fn lanes(queue: &mut Queue, count: u64) -> Vec<LaneId> {
-        let lanes: Vec<_> = (0..count).map(|_| queue.lane()).collect();
+        let lanes: Vec<LaneId> = (0..count)
+            .map(|lane| LaneId::try_from(lane).unwrap())
+            .collect();
         for (number, lane) in (0..).zip(&lanes) {
             queue.push(*lane, task(number), 0, 0, Place::Back);
         }

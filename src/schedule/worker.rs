@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::task::{Id, JoinSet};
+use tokio::task::JoinSet;
 
 use super::fair::{AgentId, Place};
 use super::job::Job;
+use super::lanes::Lanes;
 use super::order::{Cancelled, Order, Orders, Schedule, Stop};
 use super::queue::{Alarm, Eased, LaneId, Queue, Turn};
 use super::result_line::ResultLine;
@@ -22,7 +23,6 @@ use crate::budget::Line;
 use crate::clock::Moment;
 use crate::outcome::Outcome;
 use crate::store::{Changes, Fault};
-use crate::target::TargetKey;
 use crate::telemetry;
 
 /// How a schedule works.
@@ -61,11 +61,11 @@ pub(super) struct Worker<W> {
     pub(super) settings: Settings,
     pub(super) queue: Queue,
     pub(super) tasks: HashMap<TaskRef, Pending>,
-    pub(super) lanes: Vec<LaneState>,
-    pub(super) by_target: HashMap<TargetKey, LaneId>,
+    pub(super) lanes: Lanes,
     pub(super) agents: HashMap<Arc<str>, AgentId>,
     pub(super) running: JoinSet<Result<Ended, Fault>>,
-    pub(super) ids: HashMap<Id, TaskRef>,
+    /// Ends of tasks without a call, on their way to the record.
+    pub(super) noted: JoinSet<Result<Completed, Fault>>,
     pub(super) orders: Orders,
     pub(super) news: mpsc::UnboundedReceiver<News>,
     pub(super) completed: mpsc::UnboundedSender<Completed>,
@@ -80,14 +80,6 @@ pub(super) struct Pending {
     pub(super) priority: i32,
     pub(super) deferrals: u32,
     pub(super) state: TaskState,
-}
-
-pub(super) struct LaneState {
-    pub(super) lane: Arc<Lane>,
-    pub(super) calls: u64,
-    /// Since when it has done nothing but refuse.
-    pub(super) refusing: Option<Moment>,
-    pub(super) blocked: Option<(crate::budget::Cause, Option<Moment>)>,
 }
 
 /// A call that is over and on record.
@@ -130,11 +122,10 @@ impl<W: Work> Worker<W> {
             settings,
             queue: Queue::default(),
             tasks: HashMap::new(),
-            lanes: Vec::new(),
-            by_target: HashMap::new(),
+            lanes: Lanes::default(),
             agents: HashMap::new(),
             running: JoinSet::new(),
-            ids: HashMap::new(),
+            noted: JoinSet::new(),
             orders,
             news,
             completed,
@@ -161,26 +152,30 @@ impl<W: Work> Worker<W> {
             let wake = self.queue.next_alarm().map(|at| at.since(self.now()));
             tokio::select! {
                 Some(order) = self.orders.recv() => self.obey(order),
-                Some(ended) = self.running.join_next_with_id() => self.ended(ended),
+                Some(ended) = self.running.join_next() => self.ended(ended),
+                Some(noted) = self.noted.join_next() => self.noted(noted),
                 _ = self.news.recv_many(&mut news, 1024) => self.hear(&mut news),
                 () = tokio::time::sleep(wake.unwrap_or(UPKEEP)), if wake.is_some() => {}
                 _ = upkeep.tick() => self.upkeep(),
             }
-            while let Some(ended) = self.running.try_join_next_with_id() {
+            while let Some(ended) = self.running.try_join_next() {
                 self.ended(ended);
             }
         }
     }
 
     fn over(&self) -> Option<Stop> {
-        if !self.running.is_empty() {
+        if !self.running.is_empty() || !self.noted.is_empty() {
             return None;
         }
         let done = self.sealed && self.tasks.is_empty();
         self.stop.clone().or_else(|| done.then_some(Stop::Done))
     }
 
-    fn upkeep(&self) {
+    fn upkeep(&mut self) {
+        for lane in self.lanes.let_go() {
+            self.queue.forget(lane);
+        }
         self.admission.sweep(IDLE);
         self.admission.gauge(UPKEEP.as_secs());
         let snapshot = self.snapshot(0);
@@ -214,22 +209,23 @@ impl<W: Work> Worker<W> {
     /// Takes in a task that is durable.
     pub(super) fn add(&mut self, task: TaskRef, record: &Record, place: Place) {
         let lane = match self.work.route(&record.next, &record.task.step) {
-            Ok(route) => self.lane(route.lane),
+            Ok(route) => self.lanes.join(route.lane),
             Err(refusal) => {
                 let refused = Next::Complete(Outcome::Refused, Answer::error(refusal.to_string()));
                 return self.finish_without_call(task, record, refused);
             }
         };
+        let known = self.tasks.remove(&task);
+        if let Some(known) = &known {
+            self.lanes.leave(known.lane);
+        }
         let next_agent = AgentId::try_from(self.agents.len()).unwrap_or(AgentId::MAX);
         let agent = *self
             .agents
             .entry(record.task.step.agent.clone())
             .or_insert(next_agent);
         let priority = record.task.priority;
-        let deferrals = self
-            .tasks
-            .get(&task)
-            .map_or(record.deferrals, |known| known.deferrals);
+        let deferrals = known.map_or(record.deferrals, |known| known.deferrals);
         self.queue
             .alarm(Alarm::Deadline(task), record.task.deadline);
         let state = match record.not_before.filter(|at| *at > self.now()) {
@@ -265,26 +261,6 @@ impl<W: Work> Worker<W> {
                 self.add(task, &record, Place::Front);
             }
         }
-    }
-
-    fn lane(&mut self, lane: Arc<Lane>) -> LaneId {
-        if let Some(known) = self.by_target.get(lane.key()) {
-            return *known;
-        }
-        let id = self.queue.lane();
-        self.by_target.insert(lane.key().clone(), id);
-        self.lanes.push(LaneState {
-            lane,
-            calls: 0,
-            refusing: None,
-            blocked: None,
-        });
-        id
-    }
-
-    pub(super) fn lane_state(&mut self, lane: LaneId) -> Option<&mut LaneState> {
-        self.lanes
-            .get_mut(usize::try_from(lane).unwrap_or(usize::MAX))
     }
 
     fn ring(&mut self) {
@@ -362,13 +338,13 @@ impl<W: Work> Worker<W> {
                     self.tasks.remove(&turn.task);
                     self.queue.dropped(turn);
                 }
-                Err(error) => self.stop = Some(Stop::Fault(error.to_string())),
+                Err(error) => self.fail(&error.to_string()),
             }
         }
     }
 
     fn attempt(&mut self, turn: Turn, mut record: Record) {
-        let Some(state) = self.lane_state(turn.lane) else {
+        let Some(state) = self.lanes.get_mut(turn.lane) else {
             return;
         };
         let lane = state.lane.clone();
@@ -384,10 +360,10 @@ impl<W: Work> Worker<W> {
         };
         match self.admission.admit(&lane, &ask, Line::Watch) {
             Err(fault) => {
-                self.stop = Some(Stop::Fault(fault.to_string()));
+                self.fail(&fault.to_string());
             }
             Ok(Verdict::Deferred(deferral)) => {
-                if let Some(state) = self.lane_state(turn.lane) {
+                if let Some(state) = self.lanes.get_mut(turn.lane) {
                     state.blocked = Some((deferral.cause, deferral.ready));
                 }
                 if let Some(pending) = self.tasks.get_mut(&turn.task) {
@@ -408,7 +384,7 @@ impl<W: Work> Worker<W> {
                     pending.state = TaskState::Running;
                     record.deferrals = pending.deferrals;
                 }
-                if let Some(state) = self.lane_state(turn.lane) {
+                if let Some(state) = self.lanes.get_mut(turn.lane) {
                     state.calls += 1;
                     state.blocked = None;
                 }
@@ -428,7 +404,7 @@ impl<W: Work> Worker<W> {
             max_redirects: lane.resolved().conduct().max_redirects,
             jitter: self.admission.jitter(),
         };
-        let handle = self.running.spawn(async move {
+        self.running.spawn(async move {
             let mut record = record;
             let Report { upshot, closing } = work.run(record.clone(), permit).await?;
             let heard = match &upshot {
@@ -459,6 +435,5 @@ impl<W: Work> Worker<W> {
                 heard,
             })
         });
-        self.ids.insert(handle.id(), task);
     }
 }

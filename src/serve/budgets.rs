@@ -1,17 +1,14 @@
-//! What is left, what holds, and what is on record: as rows.
+//! What is left and what holds: as rows.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::desk::{AnswerError, Desk, ONE, Rows};
-use super::question::{By, Record};
+use super::desk::{AnswerError, Desk, ONE};
 use crate::admission::{Admission, Lane, Wait};
-use crate::audit::{self, Filter, Who, Windows};
 use crate::budget::{Level, Limit, Tier, rfc3339};
 use crate::clock::wall_offset;
 use crate::egress::guard::Guard;
-use crate::store::Store;
 use crate::target::{TargetKey, locate};
 
 /// What is left on a lane.
@@ -186,71 +183,4 @@ pub(super) fn explain(
 fn group(tiers: &[Tier], key: &TargetKey) -> String {
     let group = tiers.iter().find(|tier| tier.scope.kind() == "group");
     group.map_or_else(|| key.origin.group().to_owned(), |tier| tier.scope.name())
-}
-
-/// The record, in one of its forms.
-pub(super) fn record(
-    store: &Store,
-    record: Record,
-    filter: Filter,
-    rows: &Rows,
-) -> Result<(), AnswerError> {
-    let give = |row: Value| rows.blocking_send(row).is_ok();
-    match record {
-        Record::Events => {
-            for event in audit::events(store, filter)? {
-                if !give(audit::event_json(&event?)) {
-                    break;
-                }
-            }
-        }
-        Record::Decisions => {
-            for event in audit::events(store, filter)? {
-                if let Some(row) = audit::decision_json(&event?)
-                    && !give(row)
-                {
-                    break;
-                }
-            }
-        }
-        Record::Windows { seconds } => {
-            let mut windows = Windows::new(std::time::Duration::from_secs(seconds.max(1)));
-            for event in audit::events(store, filter)? {
-                windows.add(&event?);
-            }
-            windows
-                .rows(store)?
-                .into_iter()
-                .take_while(|row| give(row.clone()))
-                .for_each(drop);
-        }
-        Record::Who { by } => {
-            let mut who = Who::new(grouping(by));
-            for event in audit::events(store, filter)? {
-                who.add(&event?);
-            }
-            who.rows()
-                .into_iter()
-                .take_while(|row| give(row.clone()))
-                .for_each(drop);
-        }
-        Record::Envelopes => {
-            for row in audit::envelope_rows(store)? {
-                if !give(row) {
-                    break;
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-fn grouping(by: By) -> audit::By {
-    match by {
-        By::Agent => audit::By::Agent,
-        By::Trajectory => audit::By::Trajectory,
-        By::Step => audit::By::Step,
-        By::Goal => audit::By::Goal,
-        By::Target => audit::By::Target,
-    }
 }

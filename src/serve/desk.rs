@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::question::{Question, Wanted};
-use super::{budgets, tasks};
+use super::{budgets, record, tasks};
 use crate::admission::{Admission, Chosen, Operator};
 use crate::audit::Filter;
 use crate::budget::Scope;
@@ -98,10 +98,13 @@ impl Desk {
                 let words = if released { "released" } else { "was not held" };
                 send(&rows, json!({"target": target, "state": words})).await;
             }
-            Question::Audit { record, wanted } => {
+            Question::Audit {
+                record: form,
+                wanted,
+            } => {
                 let filter = self.filter(&wanted)?;
                 let store = self.store().clone();
-                let read = move || budgets::record(&store, record, filter, &rows);
+                let read = move || record::read(&store, form, filter, &rows);
                 let joined = tokio::task::spawn_blocking(read).await;
                 joined.map_err(|error| AnswerError::Question(error.to_string()))??;
             }

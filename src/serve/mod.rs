@@ -8,6 +8,7 @@ mod budgets;
 mod control;
 mod desk;
 mod question;
+mod record;
 mod tasks;
 
 pub use control::{Control, ControlError, Metrics, ask};
