@@ -154,6 +154,10 @@ impl SystemClock {
     /// A clock that goes on from what a store kept: the anchor and the latest
     /// moment on record.
     #[must_use]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is where the machine's time is read"
+    )]
     pub fn resumed(saved: Option<(Anchor, Moment)>) -> Self {
         Self {
             anchor: Anchor::carried(saved, &boot_id(), uptime(), SystemTime::now()),
@@ -172,6 +176,10 @@ impl Clock for SystemClock {
         Moment(self.anchor.offset.saturating_add(nanos(uptime())))
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is where the machine's time is read"
+    )]
     fn wall(&self) -> SystemTime {
         SystemTime::now()
     }
@@ -196,6 +204,10 @@ fn uptime() -> Duration {
 
 /// The kernel's name of this boot; where there is none every process counts
 /// as a boot of its own, which is the careful reading.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "only to be different from other processes"
+)]
 fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or_else(
         |_| format!("process-{}-{:?}", std::process::id(), SystemTime::now()),

@@ -1,6 +1,10 @@
 //! The guard behind a real client, seen from the side of a loopback target.
 
 #![cfg(test)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "looks at the client from outside"
+)]
 
 use std::error::Error;
 use std::future::ready;

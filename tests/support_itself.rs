@@ -1,5 +1,7 @@
 //! The loopback target is the judge of every promise, so it is judged first.
 #![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
     clippy::disallowed_methods,
     clippy::expect_used,
     clippy::panic,

@@ -10,7 +10,7 @@ use crate::store::{Changes, Durable, Space};
 /// makes of it, or by itself when dropped.
 #[derive(Debug)]
 #[must_use = "the end of a call goes on record with what follows from it"]
-pub struct Closing(Option<Closed>);
+pub struct Closing(Option<Box<Closed>>);
 
 #[derive(Debug)]
 pub(super) struct Closed {
@@ -22,7 +22,7 @@ pub(super) struct Closed {
 
 impl Closing {
     pub(super) fn of(closed: Option<Closed>) -> Self {
-        Self(closed)
+        Self(closed.map(Box::new))
     }
 
     /// How it ended.

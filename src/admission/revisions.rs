@@ -37,7 +37,7 @@ impl Revisions {
                 at: now,
             };
             log.note_with(event, |changes| {
-                changes.put(Space::Envelope, &numbered(next.0), &envelope)
+                changes.put(Space::Envelope, &numbered(next.0), &envelope);
             })
             .detach();
             next

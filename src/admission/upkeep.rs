@@ -64,7 +64,7 @@ impl Admission {
             match scope {
                 Some(Scope::Host(origin)) => drop(self.lane(&TargetKey::from(origin))?),
                 Some(Scope::Class(origin, class)) => {
-                    drop(self.lane(&TargetKey::new(origin, class))?)
+                    drop(self.lane(&TargetKey::new(origin, class))?);
                 }
                 _ => {}
             }

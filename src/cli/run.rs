@@ -317,7 +317,6 @@ impl Signals {
     fn stop(&mut self, number: u8, handle: &Handle) {
         if self.first.replace(number).is_some() {
             // Calls under way are on record, and are taken up by the next run.
-            #[expect(clippy::exit, reason = "the second signal asks for exactly this")]
             std::process::exit(i32::from(number) + 128);
         }
         say("stopping: calls under way are ended first (again: at once)");

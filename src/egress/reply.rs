@@ -148,7 +148,7 @@ impl Reply {
         let read = loop {
             match self.chunk().await {
                 Ok(Some(chunk)) if body.len() + chunk.len() <= limit => {
-                    body.extend_from_slice(&chunk)
+                    body.extend_from_slice(&chunk);
                 }
                 Ok(Some(_)) => {
                     break Err(BodyFault::TooLarge {
@@ -159,7 +159,7 @@ impl Reply {
                 Err(fault) => break Err(fault),
             }
         };
-        drop(self.end(read.as_ref().map(|()| ())));
+        drop(self.end(read.as_ref().err()));
         read.map(|()| String::from_utf8_lossy(&body).into_owned())
     }
 
@@ -168,17 +168,17 @@ impl Reply {
     pub async fn discard(mut self) -> Closing {
         const SHORT: u64 = 64 << 10;
         while self.bytes <= SHORT && matches!(self.chunk().await, Ok(Some(_))) {}
-        self.end(Ok(()))
+        self.end(None)
     }
 
     /// Ends the call, whose body has been read to its end or to a fault.
-    pub fn end(self, body: Result<(), &BodyFault>) -> Closing {
-        let end = match (&self.reading, body) {
+    pub fn end(self, fault: Option<&BodyFault>) -> Closing {
+        let end = match (&self.reading, fault) {
             (Reading::NotNow { .. }, _) => End::Throttled,
-            (Reading::Open, Ok(()) | Err(BodyFault::TooLarge { .. })) => End::Answered,
-            (Reading::Open, Err(_)) => End::Partial,
+            (Reading::Open, None | Some(BodyFault::TooLarge { .. })) => End::Answered,
+            (Reading::Open, Some(_)) => End::Partial,
         };
-        let error: Option<Arc<str>> = body.err().map(|fault| fault.to_string().into());
+        let error: Option<Arc<str>> = fault.map(|fault| fault.to_string().into());
         self.permit.settle(Ending {
             end,
             status: Some(self.response.status().as_u16()),

@@ -120,7 +120,7 @@ impl Read {
     fn report(self, reply: Reply) -> Report {
         Report {
             upshot: self.upshot,
-            closing: reply.end(self.body.as_ref().map(|()| ())),
+            closing: reply.end(self.body.as_ref().err()),
         }
     }
 }

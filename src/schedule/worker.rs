@@ -423,7 +423,7 @@ impl<W: Work> Worker<W> {
                     result = Some(job.complete(changes, task, &line));
                 }
                 Next::Again | Next::Backoff(_) | Next::Stop(_) => {
-                    job.update(changes, task, &record)
+                    job.update(changes, task, &record);
                 }
             });
             durable.wait().await?;

@@ -138,7 +138,7 @@ pub(super) fn explain(
     method: &str,
 ) -> Result<Value, AnswerError> {
     let located =
-        locate(url).map_err(|rejection| AnswerError::Question(format!("refused {}", rejection)))?;
+        locate(url).map_err(|rejection| AnswerError::Question(format!("refused {rejection}")))?;
     let class = admission
         .rulebook()
         .class(&located.origin, method, &located.path, &located.query);

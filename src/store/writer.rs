@@ -111,7 +111,6 @@ impl Durable {
     }
 
     /// Of changes that were handed over already.
-    #[must_use]
     pub fn never() -> Self {
         Self(oneshot::channel().1)
     }

@@ -1,6 +1,8 @@
 //! The other side: targets on the loopback interface that log what reaches them.
 #![allow(dead_code, unused_imports, reason = "each test binary uses a part")]
 #![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
     clippy::disallowed_methods,
     clippy::expect_used,
     clippy::panic,

@@ -1,6 +1,7 @@
 //! The door for names: the client dials what comes out here, and nothing else.
 
 use std::error::Error;
+use std::fmt;
 use std::io;
 use std::iter::successors;
 use std::net::{IpAddr, SocketAddr};
@@ -37,6 +38,14 @@ pub enum Unresolved {
 pub struct GuardedResolver {
     guard: Arc<Guard>,
     lookup: Lookup,
+}
+
+impl fmt::Debug for GuardedResolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GuardedResolver")
+            .field("guard", &self.guard)
+            .finish_non_exhaustive()
+    }
 }
 
 impl GuardedResolver {
@@ -86,12 +95,12 @@ fn judged(
 
 /// The refusal of a guard in an error or in one of its causes.
 pub fn blocked_in<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Blocked> {
-    causes(error).find_map(|cause| cause.downcast_ref())
+    causes(error).find_map(<dyn Error>::downcast_ref)
 }
 
 /// Whether an error, or one of its causes, is a name without addresses. A blocked name is not one.
 pub fn unresolved_in(error: &(dyn Error + 'static)) -> bool {
-    causes(error).any(|cause| cause.is::<Unresolved>())
+    causes(error).any(<dyn Error>::is::<Unresolved>)
 }
 
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
