@@ -99,8 +99,10 @@ impl Admission {
 
     /// Forgets what would answer the same if it were new: lanes that nobody
     /// holds, and full buckets without debt, pause or hold, unused for `idle`.
-    /// Returns how many buckets are left.
+    /// Returns how many buckets are left. What was counted for a minute goes
+    /// on record meanwhile.
     pub fn sweep(&self, idle: Duration) -> usize {
+        self.log.turn();
         let (now, offset) = (self.clock.now(), self.clock.utc_offset());
         self.lanes.retain(|_, lane| {
             let idle_all = || {

@@ -1,7 +1,8 @@
-//! A flood of deferrals must not become a flood of records: each kind is
-//! counted per target, agent and minute.
+//! A flood of deferrals must not become a flood of records: the first of a
+//! kind goes on record at once, and how many followed when its minute is over.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,100 +11,108 @@ use crate::budget::Cause;
 use crate::clock::Moment;
 use crate::target::TargetKey;
 
-/// What a minute's counts came to.
-#[derive(Debug, Default)]
-pub(super) struct Tick {
-    /// The counts of the minute before.
-    pub(super) over: Vec<Event>,
-    /// The first of its kind, put on record at once.
-    pub(super) first: Option<Event>,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Counts {
-    since: Moment,
-    deferred: HashMap<(TargetKey, Arc<str>, Cause), Deferred>,
-    refused: HashMap<(Arc<str>, Arc<str>, Arc<str>), Refused>,
-}
-
 const MINUTE: Duration = Duration::from_mins(1);
+/// How often the kinds are gone through.
+const SWEEP: Duration = Duration::from_secs(1);
 /// Kinds held in memory; more are written out early.
 const MOST_KINDS: usize = 10_000;
 
+/// What has been counted and is not on record.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    swept: Moment,
+    deferred: HashMap<DeferralKind, Deferred>,
+    refused: HashMap<RefusalKind, Refused>,
+}
+
+/// Target, agent and cause.
+type DeferralKind = (TargetKey, Arc<str>, Cause);
+/// Target, agent and reason.
+type RefusalKind = (Arc<str>, Arc<str>, Arc<str>);
+
 impl Counts {
-    pub(super) fn defer(&mut self, deferred: Deferred) -> Tick {
-        let over = self.turn(deferred.at);
-        let key = (
-            deferred.target.clone(),
-            deferred.step.agent.clone(),
-            deferred.cause,
-        );
-        let first = match self.deferred.get_mut(&key) {
-            Some(known) => {
-                known.count += deferred.count;
-                None
-            }
-            None => {
-                self.deferred.insert(
-                    key,
-                    Deferred {
-                        count: 0,
-                        ..deferred.clone()
-                    },
-                );
-                Some(Event::Deferred(deferred))
-            }
-        };
-        Tick { over, first }
+    /// Counts a deferral; the first of its kind is returned, to go on record.
+    pub(super) fn defer(&mut self, deferred: Deferred) -> Option<Event> {
+        let Deferred {
+            target,
+            step,
+            cause,
+            ..
+        } = &deferred;
+        let kind = (target.clone(), step.agent.clone(), *cause);
+        count(&mut self.deferred, kind, deferred, |deferred| {
+            &mut deferred.count
+        })
+        .map(Event::Deferred)
     }
 
-    pub(super) fn refuse(&mut self, refused: Refused) -> Tick {
-        let over = self.turn(refused.at);
-        let key = (
-            refused.target.clone(),
-            refused.step.agent.clone(),
-            refused.reason.clone(),
-        );
-        let first = match self.refused.get_mut(&key) {
-            Some(known) => {
-                known.count += refused.count;
-                None
-            }
-            None => {
-                self.refused.insert(
-                    key,
-                    Refused {
-                        count: 0,
-                        ..refused.clone()
-                    },
-                );
-                Some(Event::Refused(refused))
-            }
-        };
-        Tick { over, first }
+    /// Counts a refusal in the same way.
+    pub(super) fn refuse(&mut self, refused: Refused) -> Option<Event> {
+        let Refused {
+            target,
+            step,
+            reason,
+            ..
+        } = &refused;
+        let kind = (target.clone(), step.agent.clone(), reason.clone());
+        count(&mut self.refused, kind, refused, |refused| {
+            &mut refused.count
+        })
+        .map(Event::Refused)
     }
 
-    fn turn(&mut self, now: Moment) -> Vec<Event> {
-        let full = self.deferred.len() + self.refused.len() >= MOST_KINDS;
-        if now.since(self.since) < MINUTE && !full {
+    /// Is it time to go through the kinds?
+    pub(super) fn is_due(&self, now: Moment) -> bool {
+        now.since(self.swept) >= SWEEP || self.is_full()
+    }
+
+    fn is_full(&self) -> bool {
+        self.deferred.len() + self.refused.len() >= MOST_KINDS
+    }
+
+    /// The counts of the kinds whose minute is over.
+    pub(super) fn due(&mut self, now: Moment) -> Vec<Event> {
+        if !self.is_due(now) {
             return Vec::new();
         }
-        self.since = now;
-        self.flush()
+        self.swept = self.swept.max(now);
+        if self.is_full() {
+            return self.flush();
+        }
+        self.take(|since| now.since(since) >= MINUTE)
     }
 
-    /// What has been counted and is not on record.
+    /// All counts.
     pub(super) fn flush(&mut self) -> Vec<Event> {
-        let deferred = self
-            .deferred
-            .drain()
-            .filter(|(_, kind)| kind.count > 0)
-            .map(|(_, kind)| Event::Deferred(kind));
-        let refused = self
-            .refused
-            .drain()
-            .filter(|(_, kind)| kind.count > 0)
-            .map(|(_, kind)| Event::Refused(kind));
-        deferred.chain(refused).collect()
+        self.take(|_| true)
     }
+
+    fn take(&mut self, is_over: impl Fn(Moment) -> bool) -> Vec<Event> {
+        let deferred = self.deferred.extract_if(|_, kind| is_over(kind.at));
+        let deferred = deferred.filter(|(_, kind)| kind.count > 0);
+        let mut events: Vec<_> = deferred.map(|(_, kind)| Event::Deferred(kind)).collect();
+        let refused = self.refused.extract_if(|_, kind| is_over(kind.at));
+        let refused = refused.filter(|(_, kind)| kind.count > 0);
+        events.extend(refused.map(|(_, kind)| Event::Refused(kind)));
+        events.sort_by_key(Event::at);
+        events
+    }
+}
+
+fn count<K: Eq + Hash, T: Clone>(
+    known: &mut HashMap<K, T>,
+    kind: K,
+    one: T,
+    number: impl Fn(&mut T) -> &mut u64,
+) -> Option<T> {
+    let mut one = one;
+    if let Some(sum) = known.get_mut(&kind) {
+        let sum = number(sum);
+        *sum = sum.saturating_add(*number(&mut one));
+        return None;
+    }
+    let first = one.clone();
+    *number(&mut one) = 0;
+    known.insert(kind, one);
+    Some(first)
 }

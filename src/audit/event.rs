@@ -120,10 +120,6 @@ pub struct Refused {
 
 /// One entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "calls are the bulk of the log; a box each would cost more"
-)]
 pub enum Event {
     /// A call that has ended.
     Call(Call),

@@ -1,50 +1,23 @@
 //! Appending: intents before a call leaves, settlements when it has ended,
 //! events beside them, packed into segments as they close.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use super::count::{Counts, Tick};
+use super::count::Counts;
 use super::event::{Call, Deferred, Event, Intent, Refused, Settlement};
-use super::head::{Head, HeadFile};
-use super::names::Names;
-use super::segment::{Hash, Numbered, Segment};
+use super::segment::Entry;
+use super::tail::{Found, Interrupted, Open, Tail};
 use crate::clock::{Clock, Moment, nanos, wall_offset};
 use crate::outcome::End;
-use crate::store::{
-    Changes, Durable, Space, Store, StoreError, encode, last_number, numbered, paired,
-};
+use crate::store::{Changes, Durable, Space, Store, StoreError, numbered};
 
-/// What the store holds of a call or an event that is in no segment yet.
-#[derive(Debug, Serialize, Deserialize)]
-#[expect(clippy::large_enum_variant, reason = "lives for one encoding")]
-pub(super) enum Entry {
-    /// A call under way.
-    Under(Intent),
-    /// Something that is over.
-    Over(Event),
-}
-
-/// A call that was under way when its gate died.
-#[derive(Debug, Clone)]
-pub struct Interrupted {
-    /// Its number in the log.
-    pub number: u64,
-    /// What was granted.
-    pub intent: Intent,
-}
-
-/// Events of a segment; with calls of some 60 bytes that is about 3 KB.
-const SEGMENT_EVENTS: usize = 48;
-const SEGMENT_SPAN: u64 = 60_000_000_000;
 /// A difference to the wall clock by more than this is a step; less is drift.
 const STEP: u64 = 500_000_000;
-const WALL: &[u8] = b"wall";
-/// The longest time a call took, so that a query knows how far to look.
-pub(super) const LONGEST: &[u8] = b"longest";
+/// A look at both clocks that took longer than this tells nothing.
+const GLANCE: u64 = 50_000_000;
+const SEQUENCE: &[u8] = b"sequence";
+const BLOCK: u64 = 4096;
 
 /// The log of one store.
 #[derive(Debug)]
@@ -53,21 +26,12 @@ pub struct Log {
     clock: Arc<dyn Clock>,
     gate: u64,
     next: AtomicU64,
+    reserved: Mutex<u64>,
+    /// The tail's, to be read without its lock.
+    wall_offset: AtomicI64,
+    /// Never locked while the tail is waited for.
+    counts: Mutex<Counts>,
     tail: Mutex<Tail>,
-}
-
-#[derive(Debug)]
-struct Tail {
-    closed: Vec<Numbered>,
-    since: Moment,
-    names: Names,
-    number: u64,
-    hash: Hash,
-    wall_offset: i64,
-    longest: u64,
-    counts: Counts,
-    head: HeadFile,
-    head_written: Arc<Mutex<Moment>>,
 }
 
 impl Log {
@@ -80,67 +44,37 @@ impl Log {
         store: Arc<Store>,
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, Vec<Interrupted>), StoreError> {
-        let mut interrupted = Vec::new();
-        let mut closed = Vec::new();
-        let mut gate = 0;
-        for entry in store.scan::<Entry>(Space::Open, ..) {
-            let (key, entry) = entry?;
-            let number = last_number(&key);
-            match entry {
-                Entry::Under(intent) => interrupted.push(Interrupted { number, intent }),
-                Entry::Over(event) => closed.push(Numbered { number, event }),
-            }
-        }
-        let reserved: Option<(u64, u64)> = store.get(Space::Meta, SEQUENCE)?;
-        let (mut next, last_gate) = reserved.unwrap_or((1, 0));
-        let known = interrupted
-            .iter()
-            .map(|call| call.number)
-            .chain(closed.iter().map(|entry| entry.number));
-        next = next.max(known.max().unwrap_or(0) + 1);
-        gate += last_gate + 1;
-        let head = HeadFile::of(&store);
-        let last = store.last_key(Space::Segment)?;
-        let last = last
-            .map(|key| store.scan_bytes(Space::Segment, key..).next().transpose())
-            .transpose()?
-            .flatten();
-        let (number, hash) = last.map_or((0, [0; 32]), |(key, bytes)| {
-            (last_number(&key), hash_of(&bytes))
-        });
         let now = clock.now();
-        let offset = wall_offset(&*clock);
-        let tail = Tail {
-            since: closed
-                .first()
-                .map_or(now, |entry: &Numbered| entry.event.at()),
-            closed,
-            names: Names::load(&store)?,
-            number,
-            hash,
-            wall_offset: store.get(Space::Meta, WALL)?.unwrap_or(offset),
-            longest: store.get(Space::Meta, LONGEST)?.unwrap_or(0),
-            counts: Counts::default(),
-            head_written: Arc::default(),
-            head: head.clone(),
-        };
+        let (tail, found) = Tail::load(&store, now, wall_offset(&*clock))?;
+        let Found {
+            interrupted,
+            greatest,
+        } = found;
+        let saved: Option<(u64, u64)> = store.get(Space::Meta, SEQUENCE)?;
+        let (reserved, last_gate) = saved.unwrap_or((1, 0));
+        let next = reserved.max(greatest + 1);
+        let (is, was) = (tail.head(), tail.head_file().read());
         let log = Self {
             store,
             clock,
-            gate,
+            gate: last_gate + 1,
             next: AtomicU64::new(next),
+            reserved: Mutex::default(),
+            wall_offset: AtomicI64::new(tail.wall_offset()),
+            counts: Mutex::default(),
             tail: Mutex::new(tail),
         };
         log.reserve(next);
-        if let Some(expected) = head.read()
-            && expected.number > number
-        {
-            log.note(Event::Truncated {
-                expected: expected.number,
-                found: number,
+        if let Some(was) = was.filter(|was| was.number > is.number) {
+            let event = Event::Truncated {
+                expected: was.number,
+                found: is.number,
                 at: now,
-            })
-            .detach();
+            };
+            // Noticed once: from here on the shorter chain is the chain.
+            let file = log.lock().head_file().clone();
+            log.note_with(event, |changes| changes.then(move || file.write(is)))
+                .detach();
         }
         Ok((log, interrupted))
     }
@@ -160,9 +94,14 @@ impl Log {
     /// Numbers are reserved in blocks, so that none is used twice even if
     /// every trace of its use was packed and pruned.
     fn reserve(&self, from: u64) {
-        let mut changes = Changes::default();
-        changes.put(Space::Meta, SEQUENCE, &(from + BLOCK, self.gate));
-        self.store.write(changes).detach();
+        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        let to = from + BLOCK;
+        if to > *reserved {
+            *reserved = to;
+            let mut changes = Changes::default();
+            changes.put(Space::Meta, SEQUENCE, &(to, self.gate));
+            self.store.write(changes).detach();
+        }
     }
 
     fn number(&self) -> u64 {
@@ -177,8 +116,18 @@ impl Log {
     /// when the record is durable.
     pub fn begin(&self, intent: Intent) -> (u64, Durable) {
         let number = self.number();
+        let known = self.wall_offset.load(Ordering::Acquire);
         let mut changes = Changes::default();
-        changes.put(Space::Open, &numbered(number), &Entry::Under(intent));
+        let mut tail = self.step(known).is_some().then(|| self.lock());
+        if let Some(tail) = &mut tail {
+            self.catch_up(tail, intent.decided, &mut changes);
+        }
+        let wall_offset = tail.as_ref().map_or(known, |tail| tail.wall_offset());
+        let under = Open::Under {
+            wall_offset,
+            intent,
+        };
+        changes.put(Space::Open, &numbered(number), &under);
         (number, self.store.write(changes))
     }
 
@@ -186,7 +135,12 @@ impl Log {
     /// `also` adds is read in the order of the log: of two ends, the later
     /// one's state is the one that stays.
     pub fn finish(&self, number: u64, call: Call, also: impl FnOnce(&mut Changes)) -> Durable {
-        self.append(number, Event::Call(call), also)
+        let decided = call.intent.decided;
+        self.append(also, |tail| Entry {
+            number,
+            stepped: tail.stepped_since(decided),
+            event: Event::Call(call),
+        })
     }
 
     /// Settles a call whose gate died.
@@ -196,6 +150,11 @@ impl Log {
         now: Moment,
         also: impl FnOnce(&mut Changes),
     ) -> Durable {
+        let Interrupted {
+            number,
+            intent,
+            wall_offset,
+        } = call;
         let settlement = Settlement {
             departed: None,
             ended: now,
@@ -205,14 +164,12 @@ impl Log {
             peer: None,
             error: Some("the gate was killed while this call was under way".into()),
         };
-        self.finish(
-            call.number,
-            Call {
-                intent: call.intent,
-                settlement,
-            },
-            also,
-        )
+        let event = Event::Call(Call { intent, settlement });
+        self.append(also, |tail| Entry {
+            number,
+            stepped: wall_offset.saturating_sub(tail.wall_offset()),
+            event,
+        })
     }
 
     /// Puts an event on record.
@@ -223,160 +180,128 @@ impl Log {
     /// Puts an event on record, together with other changes, in the order of
     /// the log.
     pub fn note_with(&self, event: Event, also: impl FnOnce(&mut Changes)) -> Durable {
-        self.append(self.number(), event, also)
+        self.append(also, |_| self.entry(event))
     }
 
     /// Counts a deferral: the first of a kind is put on record at once, the
     /// rest as a number when the minute is over.
     pub fn defer(&self, deferred: Deferred) {
-        let mut tail = self.lock();
-        let tick = tail.counts.defer(deferred);
-        self.count(&mut tail, tick);
+        let at = deferred.at;
+        self.count(at, |counts| counts.defer(deferred));
     }
 
     /// Counts a refusal in the same way.
     pub fn refuse(&self, refused: Refused) {
-        let mut tail = self.lock();
-        let tick = tail.counts.refuse(refused);
-        self.count(&mut tail, tick);
+        let at = refused.at;
+        self.count(at, |counts| counts.refuse(refused));
     }
 
-    fn count(&self, tail: &mut Tail, tick: Tick) {
-        for event in tick.over.into_iter().chain(tick.first) {
-            self.append_to(tail, self.number(), event, |_| {}).detach();
+    /// A flood passes without the tail's lock.
+    fn count(&self, now: Moment, count: impl FnOnce(&mut Counts) -> Option<Event>) {
+        let mut counts = self.counts();
+        let first = count(&mut counts);
+        let is_due = counts.is_due(now);
+        drop(counts);
+        match first {
+            Some(first) => self.note(first).detach(),
+            None if is_due => self.turn(),
+            None => {}
         }
+    }
+
+    /// Puts on record what time alone brings: counts whose minute is over, a
+    /// step of the wall clock. Everything that is appended does so too; where
+    /// nothing is, somebody has to call this now and then.
+    pub fn turn(&self) {
+        let now = self.clock.now();
+        let mut tail = self.lock();
+        let mut changes = Changes::default();
+        self.catch_up(&mut tail, now, &mut changes);
+        if !changes.is_empty() {
+            self.store.write(changes).detach();
+        }
+    }
+
+    /// Packs what is closed and writes it: at the end of a run.
+    pub fn close(&self) -> Durable {
+        let now = self.clock.now();
+        let mut tail = self.lock();
+        let mut changes = Changes::default();
+        self.catch_up(&mut tail, now, &mut changes);
+        let closed = Event::Closed {
+            gate: self.gate,
+            at: now,
+        };
+        let counted = self.counts().flush();
+        for event in counted.into_iter().chain([closed]) {
+            tail.push(self.entry(event), now, &mut changes);
+        }
+        tail.pack(&mut changes);
+        let (file, head) = (tail.head_file().clone(), tail.head());
+        changes.then(move || file.write(head));
+        self.store.write(changes)
+    }
+
+    fn entry(&self, event: Event) -> Entry {
+        Entry {
+            number: self.number(),
+            stepped: 0,
+            event,
+        }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn append(&self, number: u64, event: Event, also: impl FnOnce(&mut Changes)) -> Durable {
-        let mut tail = self.lock();
-        self.append_to(&mut tail, number, event, also)
-    }
-
     /// Writes happen under the tail's lock, so that the order on disk is the
     /// order of the log.
-    fn append_to(
+    fn append(
         &self,
-        tail: &mut Tail,
-        number: u64,
-        event: Event,
         also: impl FnOnce(&mut Changes),
+        entry: impl FnOnce(&Tail) -> Entry,
     ) -> Durable {
+        let now = self.clock.now();
+        let mut tail = self.lock();
         let mut changes = Changes::default();
         also(&mut changes);
-        self.notice_step(tail, &mut changes);
-        tail.push(number, event, &mut changes);
+        self.catch_up(&mut tail, now, &mut changes);
+        let entry = entry(&tail);
+        tail.push(entry, now, &mut changes);
         self.store.write(changes)
     }
 
-    fn notice_step(&self, tail: &mut Tail, changes: &mut Changes) {
-        let offset = wall_offset(&*self.clock);
-        let by = offset.saturating_sub(tail.wall_offset);
+    fn catch_up(&self, tail: &mut Tail, now: Moment, changes: &mut Changes) {
+        if let Some(nanos) = self.step(tail.wall_offset()) {
+            tail.step(nanos, now, changes);
+            self.wall_offset
+                .store(tail.wall_offset(), Ordering::Release);
+            tail.push(
+                self.entry(Event::ClockStepped { nanos, at: now }),
+                now,
+                changes,
+            );
+        }
+        let counted = self.counts().due(now);
+        for event in counted {
+            tail.push(self.entry(event), now, changes);
+        }
+        tail.pack_old(now, changes);
+    }
+
+    /// By how much the wall clock was set since it was looked at last.
+    fn step(&self, known: i64) -> Option<i64> {
+        let before = self.clock.now();
+        let by = wall_offset(&*self.clock).saturating_sub(known);
         if by.unsigned_abs() <= STEP {
-            return;
+            return None;
         }
-        tail.pack(changes);
-        tail.wall_offset = offset;
-        changes.put(Space::Meta, WALL, &offset);
-        let stepped = Event::ClockStepped {
-            nanos: by,
-            at: self.clock.now(),
-        };
-        tail.push(self.number(), stepped, changes);
+        // A thread that was put aside between the two clocks sees a step too.
+        let took = nanos(self.clock.now().since(before));
+        (took <= GLANCE).then_some(by)
     }
-
-    /// Packs what is closed and writes it: at the end of a run.
-    pub fn close(&self) -> Durable {
-        let mut tail = self.lock();
-        let over = tail.counts.flush();
-        self.count(&mut tail, Tick { over, first: None });
-        let mut changes = Changes::default();
-        let closed = Event::Closed {
-            gate: self.gate,
-            at: self.clock.now(),
-        };
-        tail.push(self.number(), closed, &mut changes);
-        tail.pack(&mut changes);
-        let (head, at) = (
-            tail.head.clone(),
-            Head {
-                number: tail.number,
-                hash: tail.hash,
-            },
-        );
-        changes.then(move || head.write(at));
-        self.store.write(changes)
-    }
-}
-
-const SEQUENCE: &[u8] = b"sequence";
-const BLOCK: u64 = 4096;
-
-impl Tail {
-    fn push(&mut self, number: u64, event: Event, changes: &mut Changes) {
-        if let Event::Call(call) = &event {
-            let took = nanos(call.settlement.ended.since(call.intent.decided));
-            if took > self.longest {
-                // By doubling, so that it is written a few dozen times in all.
-                self.longest = took.saturating_mul(2);
-                changes.put(Space::Meta, LONGEST, &self.longest);
-            }
-        }
-        if self.closed.is_empty() {
-            self.since = event.at();
-        }
-        let entry = Entry::Over(event);
-        changes.put(Space::Open, &numbered(number), &entry);
-        let Entry::Over(event) = entry else { return };
-        let minute_over = nanos(event.at().since(self.since)) >= SEGMENT_SPAN;
-        self.closed.push(Numbered { number, event });
-        if minute_over || self.closed.len() >= SEGMENT_EVENTS {
-            self.pack(changes);
-        }
-    }
-
-    fn pack(&mut self, changes: &mut Changes) {
-        let Some(last) = self.closed.iter().map(|entry| entry.event.at()).max() else {
-            return;
-        };
-        let number = self.number + 1;
-        let segment = Segment::pack(
-            number,
-            self.hash,
-            self.wall_offset,
-            &self.closed,
-            &mut self.names,
-            changes,
-        );
-        let Ok(bytes) = encode(&segment) else { return };
-        self.hash = hash_of(&bytes);
-        self.number = number;
-        changes.put_bytes(Space::Segment, &paired(last.as_nanos(), number), bytes);
-        for entry in self.closed.drain(..) {
-            changes.delete(Space::Open, &numbered(entry.number));
-        }
-        let (file, head) = (
-            self.head.clone(),
-            Head {
-                number,
-                hash: self.hash,
-            },
-        );
-        let written = self.head_written.clone();
-        changes.then(move || {
-            // It may lag, so once a second is enough.
-            let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
-            if last.since(*written) >= Duration::from_secs(1) {
-                *written = last;
-                file.write(head);
-            }
-        });
-    }
-}
-
-fn hash_of(bytes: &[u8]) -> Hash {
-    *blake3::hash(bytes).as_bytes()
 }

@@ -1,45 +1,48 @@
-//! Reading the log: by time, target, agent and trajectory.
+//! Reading the log as it stands at one instant, while it may go on.
 
 use std::collections::HashMap;
 use std::ops::Bound;
 
 use super::event::{Event, Intent};
-use super::log::{Entry, LONGEST};
-use super::names::Names;
-use super::segment::{Numbered, Segment};
+use super::filter::Filter;
+use super::names::Lexicon;
+use super::segment::{Entry, Header, Holds, Segment};
+use super::tail::{LONGEST, Open};
 use crate::clock::Moment;
-use crate::store::{Space, Store, StoreError, last_number, paired};
-use crate::target::TargetKey;
-
-/// Which events are wanted. Everything unset matches all.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// A target; its origin alone stands for all its classes.
-    pub target: Option<TargetKey>,
-    /// A registrable domain or host, with everything below it.
-    pub site: Option<String>,
-    /// Whose calls.
-    pub agent: Option<String>,
-    /// Of which trajectory.
-    pub trajectory: Option<String>,
-    /// Not before.
-    pub from: Option<Moment>,
-    /// Before.
-    pub to: Option<Moment>,
-}
+use crate::store::{Space, Store, StoreError, decode, last_number, paired};
 
 /// An event as it was found, with what translates its moments.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Its number in the log.
+    /// Its number in the log: the permit's, for a call.
     pub number: u64,
     /// The event.
     pub event: Event,
     /// Nanoseconds from decision time to the wall clock of then.
     pub wall_offset: i64,
+    /// The same for when a call was granted: another number where the wall
+    /// clock was set, or the machine was off, before the call ended.
+    pub begun_offset: i64,
 }
 
-/// The log as it stands: events in the order in which they became known.
+impl Recorded {
+    fn new(entry: Entry, wall_offset: i64) -> Self {
+        let Entry {
+            number,
+            stepped,
+            event,
+        } = entry;
+        Self {
+            number,
+            event,
+            wall_offset,
+            begun_offset: wall_offset.saturating_add(stepped),
+        }
+    }
+}
+
+/// The log as it stands: events in the order in which they became known. What
+/// is damaged is one error, and hides nothing behind it.
 ///
 /// # Errors
 /// When the record cannot be read.
@@ -47,155 +50,174 @@ pub fn events(
     store: &Store,
     filter: Filter,
 ) -> Result<impl Iterator<Item = Result<Recorded, StoreError>> + use<'_>, StoreError> {
-    // What is open now may be packed while segments are read: it is looked at
-    // first, and what a segment then shows again is the same event.
-    let (over, _) = open_entries(store)?;
-    let mut over: HashMap<u64, Event> = over
-        .into_iter()
-        .map(|entry| (entry.number, entry.event))
-        .collect();
-    let names = Names::load(store)?;
-    let longest: u64 = store.get(Space::Meta, LONGEST)?.unwrap_or(0);
-    let offset: i64 = store.get(Space::Meta, b"wall")?.unwrap_or(0);
-    let from = filter.from.map_or(Bound::Unbounded, |from| {
-        Bound::Included(paired(from.as_nanos(), 0).to_vec())
-    });
-    let to = filter.to.map_or(Bound::Unbounded, |to| {
-        Bound::Excluded(paired(to.as_nanos().saturating_add(longest), u64::MAX).to_vec())
-    });
-    let mut segments = store.scan::<Segment>(Space::Segment, (from, to));
-    let mut ready: Vec<Result<Recorded, StoreError>> = Vec::new();
-    let mut rest = None;
-    let mut ended = false;
-    let all = std::iter::from_fn(move || {
-        loop {
-            if let Some(next) = ready.pop() {
-                return Some(next);
-            }
-            if ended {
-                let rest = rest.get_or_insert_with(|| {
-                    let mut left: Vec<(u64, Event)> = over.drain().collect();
-                    left.sort_by_key(|(number, event)| std::cmp::Reverse((event.at(), *number)));
-                    left
-                });
-                let (number, event) = rest.pop()?;
-                return Some(Ok(Recorded {
-                    number,
-                    event,
-                    wall_offset: offset,
-                }));
-            }
-            match segments.next() {
-                None => ended = true,
-                Some(Err(error)) => {
-                    ended = true;
-                    over.clear();
-                    return Some(Err(error));
-                }
-                Some(Ok((_, segment))) => {
-                    let wall_offset = segment.wall_offset;
-                    let events =
-                        segment
-                            .unpack(&names)
-                            .flatten()
-                            .map(|Numbered { number, event }| {
-                                over.remove(&number);
-                                Ok(Recorded {
-                                    number,
-                                    event,
-                                    wall_offset,
-                                })
-                            });
-                    ready = events.collect();
-                    ready.reverse();
-                }
-            }
-        }
-    });
-    Ok(all.filter(move |entry| {
-        entry
-            .as_ref()
-            .map_or(true, |recorded| filter.matches(&recorded.event))
-    }))
+    read(store, filter, Kinds::All)
 }
 
-/// Calls that are under way now.
+/// All events that are no calls; segments that hold calls alone are passed over.
+pub(super) fn beside_calls(
+    store: &Store,
+) -> Result<impl Iterator<Item = Result<Recorded, StoreError>> + use<'_>, StoreError> {
+    let events = read(store, Filter::default(), Kinds::BesideCalls)?;
+    let is_call = |found: &Recorded| matches!(found.event, Event::Call(_));
+    Ok(events.filter(move |found| !found.as_ref().is_ok_and(is_call)))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kinds {
+    All,
+    BesideCalls,
+}
+
+fn read(
+    store: &Store,
+    filter: Filter,
+    kinds: Kinds,
+) -> Result<impl Iterator<Item = Result<Recorded, StoreError>> + use<'_>, StoreError> {
+    // What is closed now may be packed at any time: looked at first, it is
+    // seen here or in a segment up to the last one of a moment later.
+    let over: HashMap<u64, Recorded> = open(store)?.over;
+    let over = over
+        .into_iter()
+        .filter(|(_, found)| filter.matches(&found.event))
+        .collect();
+    let range = range(store, &filter)?;
+    let to = filter.to;
+    let segments = store.scan_bytes(Space::Segment, range);
+    let segments = segments.map(move |stored| {
+        let bytes = stored?.1;
+        let value = |error| StoreError::Value {
+            folder: store.folder().to_owned(),
+            error,
+        };
+        let header = Header::read(&bytes).map_err(value)?;
+        let is_after = to.is_some_and(|to| header.begin >= to);
+        if is_after || (kinds == Kinds::BesideCalls && header.holds == Holds::Calls) {
+            return Ok(None);
+        }
+        decode::<Segment>(&bytes).map(Some).map_err(value)
+    });
+    let segments = segments.filter_map(Result::transpose);
+    let ready = Vec::new().into_iter();
+    Ok(Reading {
+        filter,
+        segments,
+        lexicon: Lexicon::of(store),
+        ready,
+        rest: Rest::Unsorted(over),
+    })
+}
+
+type Keys = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// The keys of the segments in which what is wanted can lie.
+fn range(store: &Store, filter: &Filter) -> Result<Keys, StoreError> {
+    let last = store.last_key(Space::Segment)?.unwrap_or_default();
+    let longest: u64 = store.get(Space::Meta, LONGEST)?.unwrap_or(0);
+    let from = filter.from.unwrap_or(Moment::ZERO).as_nanos();
+    let to = filter
+        .to
+        .map(|to| paired(to.as_nanos().saturating_add(longest), u64::MAX).to_vec());
+    let to = to.map_or_else(|| last.clone(), |to| to.min(last.clone()));
+    let from = paired(from, 0).to_vec();
+    // An empty range must not be a reversed one.
+    let to = if to < from {
+        Bound::Excluded(from.clone())
+    } else {
+        Bound::Included(to)
+    };
+    Ok((Bound::Included(from), to))
+}
+
+struct Reading<'a, S> {
+    filter: Filter,
+    segments: S,
+    lexicon: Lexicon<'a>,
+    ready: std::vec::IntoIter<Recorded>,
+    rest: Rest,
+}
+
+/// What was in no segment when reading began.
+enum Rest {
+    Unsorted(HashMap<u64, Recorded>),
+    Sorted(std::vec::IntoIter<Recorded>),
+}
+
+impl<S: Iterator<Item = Result<Segment, StoreError>>> Iterator for Reading<'_, S> {
+    type Item = Result<Recorded, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(found) = self.ready.find(|found| self.filter.matches(&found.event)) {
+                return Some(Ok(found));
+            }
+            match self.segments.next() {
+                Some(Ok(segment)) => match self.unpack(segment) {
+                    Ok(found) => self.ready = found.into_iter(),
+                    Err(error) => return Some(Err(error)),
+                },
+                Some(Err(error)) => return Some(Err(error)),
+                None => return self.rest.next().map(Ok),
+            }
+        }
+    }
+}
+
+impl<S> Reading<'_, S> {
+    fn unpack(&mut self, segment: Segment) -> Result<Vec<Recorded>, StoreError> {
+        let wall_offset = segment.header.place.wall_offset;
+        let entries = segment.unpack(&mut self.lexicon)?;
+        if let Rest::Unsorted(over) = &mut self.rest {
+            for entry in &entries {
+                over.remove(&entry.number);
+            }
+        }
+        Ok(entries
+            .into_iter()
+            .map(|entry| Recorded::new(entry, wall_offset))
+            .collect())
+    }
+}
+
+impl Rest {
+    fn next(&mut self) -> Option<Recorded> {
+        if let Self::Unsorted(over) = self {
+            let mut left: Vec<_> = over.drain().map(|(_, found)| found).collect();
+            left.sort_by_key(|found| (found.event.at(), found.number));
+            *self = Self::Sorted(left.into_iter());
+        }
+        match self {
+            Self::Sorted(left) => left.next(),
+            Self::Unsorted(_) => None,
+        }
+    }
+}
+
+/// Calls that are under way now, by number.
 ///
 /// # Errors
 /// When the record cannot be read.
 pub fn under_way(store: &Store) -> Result<Vec<(u64, Intent)>, StoreError> {
-    open_entries(store).map(|(_, under)| under)
+    Ok(open(store)?.under)
 }
 
-type Open = (Vec<Numbered>, Vec<(u64, Intent)>);
-
-fn open_entries(store: &Store) -> Result<Open, StoreError> {
-    let (mut over, mut under) = (Vec::new(), Vec::new());
-    for entry in store.scan::<Entry>(Space::Open, ..) {
-        let (key, entry) = entry?;
-        let number = last_number(&key);
-        match entry {
-            Entry::Over(event) => over.push(Numbered { number, event }),
-            Entry::Under(intent) => under.push((number, intent)),
-        }
-    }
-    Ok((over, under))
+#[derive(Default)]
+struct Unpacked {
+    over: HashMap<u64, Recorded>,
+    under: Vec<(u64, Intent)>,
 }
 
-impl Filter {
-    /// Does the event belong to what was asked for?
-    #[must_use]
-    pub fn matches(&self, event: &Event) -> bool {
-        let at = event.begin();
-        if self.from.is_some_and(|from| event.at() < from) || self.to.is_some_and(|to| at >= to) {
-            return false;
+fn open(store: &Store) -> Result<Unpacked, StoreError> {
+    let mut unpacked = Unpacked::default();
+    for open in store.scan::<Open>(Space::Open, ..) {
+        let (key, open) = open?;
+        match open {
+            Open::Over { wall_offset, entry } => {
+                unpacked
+                    .over
+                    .insert(entry.number, Recorded::new(entry, wall_offset));
+            }
+            Open::Under { intent, .. } => unpacked.under.push((last_number(&key), intent)),
         }
-        let step = match event {
-            Event::Call(call) => Some(&call.intent.step),
-            Event::Deferred(deferred) => Some(&deferred.step),
-            Event::Refused(refused) => Some(&refused.step),
-            Event::Paused { pause, .. } => Some(&pause.step),
-            Event::Task { step, .. } => Some(step),
-            _ => None,
-        };
-        let named = |wanted: &Option<String>, name: fn(&crate::step::Step) -> &str| {
-            wanted
-                .as_ref()
-                .is_none_or(|wanted| step.is_some_and(|step| name(step) == wanted))
-        };
-        named(&self.agent, |step| &step.agent)
-            && named(&self.trajectory, |step| &step.trajectory)
-            && self.speaks_of(event)
     }
-
-    fn speaks_of(&self, event: &Event) -> bool {
-        if self.target.is_none() && self.site.is_none() {
-            return true;
-        }
-        let target = match event {
-            Event::Call(call) => call.intent.target.to_string(),
-            Event::Deferred(deferred) => deferred.target.to_string(),
-            Event::Refused(refused) => refused.target.to_string(),
-            Event::Paused { scope, .. }
-            | Event::Resumed { scope, .. }
-            | Event::Held { scope, .. }
-            | Event::Released { scope, .. } => scope.name(),
-            _ => return false,
-        };
-        let Ok(found) = target.parse::<TargetKey>() else {
-            return self.target.is_none() && self.site.as_deref() == Some(&target);
-        };
-        let on_target = self.target.as_ref().is_none_or(|wanted| {
-            wanted.origin == found.origin
-                && (wanted.class == found.class || wanted.class == crate::target::Class::default())
-        });
-        let on_site = self.site.as_ref().is_none_or(|site| {
-            let host = found.origin.host();
-            host == site
-                || host
-                    .strip_suffix(site.as_str())
-                    .is_some_and(|front| front.ends_with('.'))
-        });
-        on_target && on_site
-    }
+    Ok(unpacked)
 }

@@ -10,47 +10,85 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::event::{Call, Event, Intent, Settlement, TaskRef};
-use super::names::Names;
+use super::names::{Lexicon, Names};
 use crate::budget::{Revision, Scope};
 use crate::clock::{Moment, nanos};
 use crate::outcome::End;
 use crate::step::Step;
-use crate::store::Changes;
+use crate::store::{Changes, StoreError, ValueError, decode};
 
 /// The hash of a segment's bytes.
 pub(super) type Hash = [u8; 32];
 
+pub(super) fn hash_of(bytes: &[u8]) -> Hash {
+    *blake3::hash(bytes).as_bytes()
+}
+
 /// An event with its number in the log.
-#[derive(Clone, Debug)]
-pub struct Numbered {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Entry {
     /// Its number: the permit's, for a call.
-    pub number: u64,
-    /// The event.
-    pub event: Event,
+    pub(super) number: u64,
+    /// Nanoseconds to add to the segment's offset for the one of a call's
+    /// grant: minus the steps of the wall clock in between.
+    pub(super) stepped: i64,
+    pub(super) event: Event,
+}
+
+/// Where a segment stands in the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Place {
+    pub(super) number: u64,
+    pub(super) previous: Hash,
+    /// Nanoseconds from decision time to the wall clock of its events.
+    pub(super) wall_offset: i64,
+}
+
+/// What a segment says of itself, in front of its events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Header {
+    pub(super) place: Place,
+    /// The earliest moment that any event in it speaks of.
+    pub(super) begin: Moment,
+    pub(super) holds: Holds,
+    /// The number of its first event.
+    first: u64,
+}
+
+/// What can be known of a segment's events without reading them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Holds {
+    /// Nothing but calls.
+    Calls,
+    /// Events of other kinds too.
+    Others,
+}
+
+impl Header {
+    /// The header of a stored segment, its events unread.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, ValueError> {
+        decode(bytes)
+    }
 }
 
 /// A segment as it is stored.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Segment {
-    pub(super) number: u64,
-    pub(super) previous: Hash,
-    /// Nanoseconds from decision time to the wall clock of these events.
-    pub(super) wall_offset: i64,
-    /// The earliest moment of any event in it.
-    pub(super) begin: Moment,
-    entries: Vec<Entry>,
+    pub(super) header: Header,
+    records: Vec<Record>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-enum Entry {
+enum Record {
     Call(Row),
-    Other(u64, Event),
+    Other(Entry),
 }
 
 /// A call with numbers for names and differences for times.
 #[derive(Debug, Serialize, Deserialize)]
 struct Row {
-    number: u64,
+    after_first: i64,
+    stepped: i64,
     gate: u64,
     target: u64,
     method: u64,
@@ -64,7 +102,7 @@ struct Row {
     attempt: u32,
     hop: u32,
     task: Option<TaskRef>,
-    scopes: u64,
+    scopes: Vec<u64>,
     user_agent: u64,
     after_begin: u64,
     departed_after: Option<u64>,
@@ -76,61 +114,68 @@ struct Row {
     error: Option<u64>,
 }
 
-/// Scopes are written as one string, since calls of a target share them.
-const BETWEEN_SCOPES: &str = "\n";
-
 impl Segment {
     pub(super) fn pack(
-        number: u64,
-        previous: Hash,
-        wall_offset: i64,
-        events: &[Numbered],
+        place: Place,
+        entries: &[Entry],
         names: &mut Names,
         changes: &mut Changes,
     ) -> Self {
-        let begin = events
-            .iter()
-            .map(|entry| entry.event.begin())
-            .min()
-            .unwrap_or(Moment::ZERO);
-        let entries = events.iter().map(|Numbered { number, event }| match event {
-            Event::Call(call) => Entry::Call(row(*number, call, begin, names, changes)),
-            other => Entry::Other(*number, other.clone()),
+        let begin = entries.iter().map(|entry| entry.event.begin()).min();
+        let is_call = |entry: &Entry| matches!(entry.event, Event::Call(_));
+        let header = Header {
+            place,
+            begin: begin.unwrap_or(Moment::ZERO),
+            holds: if entries.iter().all(is_call) {
+                Holds::Calls
+            } else {
+                Holds::Others
+            },
+            first: entries.first().map_or(0, |entry| entry.number),
+        };
+        let records = entries.iter().map(|entry| match &entry.event {
+            Event::Call(call) => Record::Call(row(entry, call, &header, names, changes)),
+            _ => Record::Other(entry.clone()),
         });
         Self {
-            number,
-            previous,
-            wall_offset,
-            begin,
-            entries: entries.collect(),
+            header,
+            records: records.collect(),
         }
     }
 
-    /// The events, as far as their names are known.
-    pub(super) fn unpack(self, names: &Names) -> impl Iterator<Item = Option<Numbered>> {
-        let begin = self.begin;
-        self.entries.into_iter().map(move |entry| match entry {
-            Entry::Call(row) => {
-                let number = row.number;
-                call(row, begin, names).map(|call| Numbered {
-                    number,
-                    event: Event::Call(call),
-                })
-            }
-            Entry::Other(number, event) => Some(Numbered { number, event }),
-        })
+    /// The events.
+    ///
+    /// # Errors
+    /// When a name of theirs cannot be read.
+    pub(super) fn unpack(self, lexicon: &mut Lexicon<'_>) -> Result<Vec<Entry>, StoreError> {
+        let Header { begin, first, .. } = self.header;
+        let entries = self.records.into_iter().map(|record| match record {
+            Record::Call(row) => Ok(Entry {
+                number: first.wrapping_add_signed(row.after_first),
+                stepped: row.stepped,
+                event: Event::Call(call(row, begin, lexicon)?),
+            }),
+            Record::Other(entry) => Ok(entry),
+        });
+        entries.collect()
     }
 }
 
-fn row(number: u64, call: &Call, begin: Moment, names: &mut Names, changes: &mut Changes) -> Row {
+fn row(
+    entry: &Entry,
+    call: &Call,
+    header: &Header,
+    names: &mut Names,
+    changes: &mut Changes,
+) -> Row {
     let Call { intent, settlement } = call;
-    let mut name = |text: &Arc<str>| names.number(text, changes);
-    let scopes: Vec<String> = intent.scopes.iter().map(Scope::to_string).collect();
+    let mut name = |text: &str| names.number(text, changes);
     let from = intent.decided;
     Row {
-        number,
+        after_first: entry.number.wrapping_sub(header.first).cast_signed(),
+        stepped: entry.stepped,
         gate: intent.gate,
-        target: name(&intent.target.to_string().into()),
+        target: name(&intent.target.to_string()),
         method: name(&intent.method),
         path: intent.path.clone(),
         agent: name(&intent.step.agent),
@@ -142,9 +187,13 @@ fn row(number: u64, call: &Call, begin: Moment, names: &mut Names, changes: &mut
         attempt: intent.attempt,
         hop: intent.hop,
         task: intent.task,
-        scopes: name(&scopes.join(BETWEEN_SCOPES).into()),
+        scopes: intent
+            .scopes
+            .iter()
+            .map(|scope| name(&scope.to_string()))
+            .collect(),
         user_agent: name(&intent.user_agent),
-        after_begin: nanos(from.since(begin)),
+        after_begin: nanos(from.since(header.begin)),
         departed_after: settlement
             .departed
             .map(|departed| nanos(departed.since(from))),
@@ -153,49 +202,46 @@ fn row(number: u64, call: &Call, begin: Moment, names: &mut Names, changes: &mut
         status: settlement.status,
         bytes: settlement.bytes,
         peer: settlement.peer,
-        error: settlement.error.as_ref().map(name),
+        error: settlement.error.as_deref().map(name),
     }
 }
 
-fn call(row: Row, begin: Moment, names: &Names) -> Option<Call> {
+fn call(row: Row, begin: Moment, lexicon: &mut Lexicon<'_>) -> Result<Call, StoreError> {
     let later = |from: Moment, by: u64| from.after(Duration::from_nanos(by));
     let decided = later(begin, row.after_begin);
-    let scopes = names.text(row.scopes)?;
-    let scopes = scopes
-        .split(BETWEEN_SCOPES)
-        .filter_map(|scope| scope.parse().ok());
-    Some(Call {
-        intent: Intent {
-            gate: row.gate,
-            target: names.text(row.target)?.parse().ok()?,
-            method: names.text(row.method)?,
-            path: row.path,
-            step: Step {
-                agent: names.text(row.agent)?,
-                trajectory: names.text(row.trajectory)?,
-                step: row.step,
-                goal: names.text(row.goal)?,
-            },
-            revision: row.revision,
-            cost: row.cost,
-            attempt: row.attempt,
-            hop: row.hop,
-            task: row.task,
-            decided,
-            scopes: scopes.collect(),
-            user_agent: names.text(row.user_agent)?,
+    let scopes: Result<Vec<Scope>, _> = row
+        .scopes
+        .into_iter()
+        .map(|scope| lexicon.scope(scope))
+        .collect();
+    let intent = Intent {
+        gate: row.gate,
+        target: lexicon.target(row.target)?,
+        method: lexicon.text(row.method)?,
+        path: row.path,
+        step: Step {
+            agent: lexicon.text(row.agent)?,
+            trajectory: lexicon.text(row.trajectory)?,
+            step: row.step,
+            goal: lexicon.text(row.goal)?,
         },
-        settlement: Settlement {
-            departed: row.departed_after.map(|by| later(decided, by)),
-            ended: later(decided, row.ended_after),
-            end: row.end,
-            status: row.status,
-            bytes: row.bytes,
-            peer: row.peer,
-            error: match row.error {
-                Some(number) => Some(names.text(number)?),
-                None => None,
-            },
-        },
-    })
+        revision: row.revision,
+        cost: row.cost,
+        attempt: row.attempt,
+        hop: row.hop,
+        task: row.task,
+        decided,
+        scopes: scopes?,
+        user_agent: lexicon.text(row.user_agent)?,
+    };
+    let settlement = Settlement {
+        departed: row.departed_after.map(|by| later(decided, by)),
+        ended: later(decided, row.ended_after),
+        end: row.end,
+        status: row.status,
+        bytes: row.bytes,
+        peer: row.peer,
+        error: row.error.map(|error| lexicon.text(error)).transpose()?,
+    };
+    Ok(Call { intent, settlement })
 }

@@ -5,6 +5,7 @@
 //! costs nothing while it waits: no future, no timer, no thread. Generic over
 //! what a task does ([`Work`]); [`Fetch`] is the work that ships.
 
+mod attempt;
 mod ending;
 mod fair;
 mod fetch;

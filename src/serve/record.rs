@@ -35,7 +35,8 @@ pub(super) fn read(
             }
         }
         Record::Windows { seconds } => {
-            let mut windows = Windows::new(Duration::from_secs(seconds.max(1)));
+            let width = Duration::from_secs(seconds.max(1));
+            let mut windows = Windows::new(width).within(&filter);
             for event in audit::events(store, filter)? {
                 windows.add(&event?);
             }

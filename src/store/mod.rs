@@ -14,6 +14,7 @@ use std::io::Write as _;
 use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
@@ -114,7 +115,7 @@ impl Store {
             error,
         };
         // sled panics on some kinds of damage; to the caller that is one more failed open.
-        let db = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| config.open()))
+        let db = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| open_database(&config)))
             .map_err(|_| database("it is damaged".into()))?
             .map_err(|error| database(error.to_string()))?;
         let clock = Arc::new(SystemClock::resumed(saved_clock(&db)));
@@ -255,6 +256,24 @@ impl Store {
             error,
         }
     }
+}
+
+/// The folder is ours by its lock, so whoever still holds sled's own is a
+/// thread of a store that this process has closed a moment ago.
+fn open_database(config: &sled::Config) -> sled::Result<sled::Db> {
+    let is_closing = |error: &sled::Error| {
+        let sled::Error::Io(error) = error else {
+            return false;
+        };
+        error.to_string().contains("could not acquire lock")
+    };
+    for _ in 0..200 {
+        match config.open() {
+            Err(error) if is_closing(&error) => std::thread::sleep(Duration::from_millis(10)),
+            opened => return opened,
+        }
+    }
+    config.open()
 }
 
 const ANCHOR: &[u8] = b"anchor";

@@ -1,0 +1,135 @@
+//! From a turn to a call: ask the gate, and let the work run on its permit.
+
+use std::sync::Arc;
+
+use super::queue::Turn;
+use super::result_line::ResultLine;
+use super::task::{Answer, Bounds, Next, Record, Upshot, after};
+use super::view::TaskState;
+use super::work::{Report, Work};
+use super::worker::{Ended, Heard, Worker};
+use crate::admission::{Ask, Lane, Permit, Verdict};
+use crate::audit::TaskRef;
+use crate::budget::Line;
+use crate::outcome::Outcome;
+
+impl<W: Work> Worker<W> {
+    /// Tries lanes as long as a call more may be under way.
+    pub(super) fn dispatch(&mut self) {
+        while self.stop.is_none() && self.running.len() < self.settings.concurrency {
+            let Some(turn) = self.queue.next() else {
+                return;
+            };
+            let waits = self
+                .tasks
+                .get(&turn.task)
+                .is_some_and(|pending| pending.state == TaskState::Queued);
+            if !waits {
+                self.queue.dropped(turn);
+                continue;
+            }
+            match self.job.load(turn.task) {
+                Ok(Some(record)) => self.attempt(turn, record),
+                Ok(None) => {
+                    self.tasks.remove(&turn.task);
+                    self.queue.dropped(turn);
+                }
+                Err(error) => self.fail(&error.to_string()),
+            }
+        }
+    }
+
+    fn attempt(&mut self, turn: Turn, mut record: Record) {
+        let Some(state) = self.lanes.get_mut(turn.lane) else {
+            return;
+        };
+        let lane = state.lane.clone();
+        let path = url::Url::parse(&record.next.url)
+            .map(|url| url.path().to_owned())
+            .unwrap_or_default();
+        let ask = Ask {
+            cost: record.task.cost,
+            task: Some(turn.task),
+            attempt: record.attempts + 1,
+            hop: record.hops,
+            ..Ask::new(&record.next.method, &path, &record.task.step)
+        };
+        match self.admission.admit(&lane, &ask, Line::Watch) {
+            Err(fault) => {
+                self.fail(&fault.to_string());
+            }
+            Ok(Verdict::Deferred(deferral)) => {
+                if let Some(state) = self.lanes.get_mut(turn.lane) {
+                    state.blocked = Some((deferral.cause, deferral.ready));
+                }
+                if let Some(pending) = self.tasks.get_mut(&turn.task) {
+                    pending.deferrals = pending.deferrals.saturating_add(1);
+                }
+                self.queue
+                    .deferred(turn, deferral.bucket, deferral.cause, deferral.ready);
+            }
+            Ok(Verdict::Refused(refusal)) => {
+                self.queue.dropped(turn);
+                let refused = Next::Complete(Outcome::Refused, Answer::error(refusal.to_string()));
+                self.finish_without_call(turn.task, &record, refused);
+            }
+            Ok(Verdict::Granted(permit)) => {
+                self.queue.granted(turn);
+                record.started.get_or_insert(self.now());
+                if let Some(pending) = self.tasks.get_mut(&turn.task) {
+                    pending.state = TaskState::Running;
+                    record.deferrals = pending.deferrals;
+                }
+                if let Some(state) = self.lanes.get_mut(turn.lane) {
+                    state.calls += 1;
+                    state.blocked = None;
+                }
+                self.spawn(turn.task, record, permit, &lane);
+            }
+        }
+    }
+
+    fn spawn(&mut self, task: TaskRef, record: Record, permit: Permit, lane: &Arc<Lane>) {
+        let (work, job, clock) = (
+            self.work.clone(),
+            self.job.clone(),
+            self.admission.clock().clone(),
+        );
+        let target = lane.key().clone();
+        let bounds = Bounds {
+            max_redirects: lane.resolved().conduct().max_redirects,
+            jitter: self.admission.jitter(),
+        };
+        self.running.spawn(async move {
+            let mut record = record;
+            let Report { upshot, closing } = work.run(record.clone(), permit).await?;
+            let heard = match &upshot {
+                Upshot::NotNow(_) => Heard::NotNow,
+                Upshot::NotSent(_) => Heard::NotReached,
+                _ => Heard::Open,
+            };
+            let now = clock.now();
+            let next = after(&mut record, upshot, now, bounds);
+            let mut result = None;
+            let durable = closing.commit_with(|changes| match &next {
+                Next::Complete(outcome, answer) => {
+                    let offset = crate::clock::wall_offset(&*clock);
+                    let line =
+                        ResultLine::new(&record, Some(&target), *outcome, answer, now, offset);
+                    result = Some(job.complete(changes, task, &line));
+                }
+                Next::Again | Next::Backoff(_) | Next::Stop(_) => {
+                    job.update(changes, task, &record);
+                }
+            });
+            durable.wait().await?;
+            Ok(Ended {
+                task,
+                record,
+                next,
+                result,
+                heard,
+            })
+        });
+    }
+}
