@@ -21,16 +21,22 @@ fn main() {
 }
 
 fn urls(count: usize) -> Vec<String> {
-    (0..count).map(|n| format!("https://host{n}.example{n}.org/repos/o{n}/issues?page=2")).collect()
+    (0..count)
+        .map(|n| format!("https://host{n}.example{n}.org/repos/o{n}/issues?page=2"))
+        .collect()
 }
 
 /// A gate whose every target has spent its one token.
 fn exhausted(urls: &[String]) -> (tempfile::TempDir, Arc<Admission>, Vec<Arc<Lane>>) {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Arc::new(Store::open(folder.path(), IfMissing::Create, 0).expect("a store"));
-    let admission =
-        Admission::open(store.clone(), store.clock(), Rulebook::default(), Policy::default())
-            .expect("a gate");
+    let admission = Admission::open(
+        store.clone(),
+        store.clock(),
+        Rulebook::default(),
+        Policy::default(),
+    )
+    .expect("a gate");
     let step = Step::of("bench");
     let lanes: Vec<_> = urls
         .iter()
@@ -87,8 +93,12 @@ fn tidegate_deferral_from_url(bencher: Bencher<'_, '_>, count: usize) {
     let step = Step::of("bench");
     let mut next = strides(count);
     bencher.bench_local(|| {
-        let route = admission.route(&urls[next()], "GET", &step).expect("a route");
+        let route = admission
+            .route(&urls[next()], "GET", &step)
+            .expect("a route");
         let ask = Ask::new("GET", route.located.url.path(), &step);
-        admission.admit(&route.lane, &ask, Line::Watch).expect("a decision")
+        admission
+            .admit(&route.lane, &ask, Line::Watch)
+            .expect("a decision")
     });
 }

@@ -36,5 +36,5 @@ pub use rule::{
     ClassTerms, Conduct, Defaults, PauseScope, PoolRule, Provenance, Sharing, TargetRule, Terms,
     Tier,
 };
-pub use rulebook::{RuleError, Rulebook};
+pub use rulebook::{RuleError, RuleErrors, Rulebook};
 pub use scope::{Scope, ScopeError};

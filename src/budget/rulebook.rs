@@ -74,6 +74,11 @@ pub enum RuleError {
     },
 }
 
+/// Everything that is wrong with rules, as one error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+pub struct RuleErrors(pub Vec<RuleError>);
+
 #[derive(Clone, Debug)]
 struct Ruled {
     rule: TargetRule,
@@ -91,6 +96,15 @@ pub struct Rulebook {
 }
 
 impl Rulebook {
+    /// The rules of a program: no pools, and the built-in defaults for every
+    /// target that they do not name.
+    ///
+    /// # Errors
+    /// Everything that is wrong, not the first of it.
+    pub fn of(rules: Vec<TargetRule>) -> Result<Self, RuleErrors> {
+        Self::new(Defaults::default(), rules, Vec::new()).map_err(RuleErrors)
+    }
+
     /// Checks the rules against each other.
     ///
     /// # Errors

@@ -63,7 +63,7 @@ async fn by_ourselves(
     };
     let (sender, mut found) = mpsc::channel::<Value>(256);
     let answer = desk.answer(question, sender);
-    let shown = async {
+    let shown = async move {
         while let Some(row) = found.recv().await {
             if !rows.add(&row) {
                 break;

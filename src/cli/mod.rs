@@ -8,6 +8,7 @@ mod gate;
 mod progress;
 mod run;
 mod show;
+mod signals;
 mod spans;
 mod status;
 mod table;

@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
-
 use super::args::RunArgs;
 use super::check;
 use super::progress::Progress;
 use super::show::say;
+use super::signals::Signals;
 use super::{Exit, Failure, gate};
 use crate::admission::Admission;
 use crate::clock::wall_offset;
@@ -288,38 +287,5 @@ impl Drop for TaskFile {
         if self.spooled {
             let _ = std::fs::remove_file(&self.path);
         }
-    }
-}
-
-/// The first signal lets calls under way end; the second does not.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    first: Option<u8>,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            first: None,
-        })
-    }
-
-    async fn next(&mut self) -> u8 {
-        tokio::select! {
-            _ = self.interrupt.recv() => 2,
-            _ = self.terminate.recv() => 15,
-        }
-    }
-
-    fn stop(&mut self, number: u8, handle: &Handle) {
-        if self.first.replace(number).is_some() {
-            // Calls under way are on record, and are taken up by the next run.
-            std::process::exit(i32::from(number) + 128);
-        }
-        say("stopping: calls under way are ended first (again: at once)");
-        handle.stop();
     }
 }

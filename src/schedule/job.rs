@@ -7,16 +7,20 @@
 //! they become durable, without gaps.
 
 use std::collections::{HashMap, HashSet};
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use super::list::{content, default_id};
+use super::payload::HttpPayload;
 use super::result_line::ResultLine;
-use super::task::{Record, Task};
+use super::task::{MAX_ATTEMPTS, Record, Repeat, Task, TaskCall};
 use crate::audit::TaskRef;
 use crate::clock::Moment;
 use crate::outcome::Outcome;
+use crate::step::Step;
 use crate::store::{Changes, Durable, Space, Store, StoreError, last_number, numbered, paired};
 
 /// A task to be accepted, with the hash of what it asks for.
@@ -26,6 +30,35 @@ pub struct NewTask {
     pub task: Task,
     /// Two tasks of one id must agree in this.
     pub content: [u8; 16],
+}
+
+impl NewTask {
+    /// A GET of `url` with everything else as for a bare line of a task file:
+    /// its id is a hash of the call, so the same call twice is one task. A URL
+    /// without a target is refused when it is its turn.
+    #[must_use]
+    pub fn get(url: &str, step: Step) -> Self {
+        const GET: &str = "GET";
+        let task = Task {
+            id: default_id(GET, url, &[]).into(),
+            call: TaskCall {
+                url: url.into(),
+                method: GET.into(),
+                payload: HttpPayload::default().encode().into(),
+            },
+            step,
+            priority: 0,
+            not_before: None,
+            deadline: None,
+            max_attempts: MAX_ATTEMPTS,
+            cost: NonZeroU32::MIN,
+            repeat: Repeat::Safe,
+        };
+        Self {
+            task,
+            content: content(GET, url, &[], &[], None),
+        }
+    }
 }
 
 /// What the store knows of a job as a whole.

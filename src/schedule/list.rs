@@ -18,6 +18,7 @@ use std::io::{self, BufRead};
 
 pub use check::{Checked, MOST_SHOWN, check};
 pub use entries::MAX_LINE_BYTES;
+pub(super) use identity::{content, default_id};
 pub use line::read_line;
 
 use super::NewTask;

@@ -56,6 +56,9 @@ pub struct Task {
     pub repeat: Repeat,
 }
 
+/// Failures after which a task that does not say otherwise has failed.
+pub const MAX_ATTEMPTS: NonZeroU32 = NonZeroU32::MIN.saturating_add(4);
+
 /// Whether a call may be made again though it may have been executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Repeat {

@@ -1,14 +1,14 @@
 //! When two lines are one task, and when they contradict each other.
 
 /// The same call twice is one task, and a file that has grown can be run again.
-pub(super) fn default_id(method: &str, url: &str, body: &[u8]) -> String {
+pub(in crate::schedule) fn default_id(method: &str, url: &str, body: &[u8]) -> String {
     let hash = digest([method.as_bytes(), url.as_bytes(), body]);
     format!("{:032x}", u128::from_be_bytes(hash))
 }
 
 /// What two tasks of one id must agree in. The order of headers and the case of their names mean
 /// nothing to a target.
-pub(super) fn content(
+pub(in crate::schedule) fn content(
     method: &str,
     url: &str,
     headers: &[(String, String)],

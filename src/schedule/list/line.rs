@@ -10,7 +10,7 @@ use crate::clock::{Moment, moment_at};
 use crate::outcome::is_safe_to_repeat;
 use crate::schedule::NewTask;
 use crate::schedule::payload::{HttpPayload, IDEMPOTENCY_KEY};
-use crate::schedule::task::{Repeat, Task, TaskCall};
+use crate::schedule::task::{MAX_ATTEMPTS, Repeat, Task, TaskCall};
 use crate::step::Step;
 use crate::target::locate;
 
@@ -31,9 +31,6 @@ const FIELDS: [&str; 15] = [
     "cost",
     "idempotency_key",
 ];
-
-/// Failures after which a task that does not say otherwise has failed.
-const MAX_ATTEMPTS: NonZeroU32 = NonZeroU32::MIN.saturating_add(4);
 
 /// Reads one line; nothing where it is blank or a comment (`#`). `number` is for its errors.
 ///

@@ -64,6 +64,13 @@ fn a_url_is_enough() {
 }
 
 #[test]
+fn a_get_that_a_program_asks_for_is_the_same_task_as_a_line() {
+    let url = "http://a.test/x?q=1#top";
+    let (line, asked) = (new(url), NewTask::get(url, Step::default()));
+    assert_eq!((line.task, line.content), (asked.task, asked.content));
+}
+
+#[test]
 fn every_field_is_read() {
     let task = task(concat!(
         r#"{"id":"t1","url":"https://u:p@a.test/","method":"post","#,
