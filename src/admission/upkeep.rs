@@ -155,6 +155,19 @@ impl Admission {
         }
     }
 
+    /// Lanes of targets that a rule names exist from the start, so that they
+    /// are listed before their first call.
+    ///
+    /// # Errors
+    /// When what was spent there cannot be read.
+    pub fn name_lanes(&self) -> Result<(), StoreError> {
+        let origins = self.rulebook();
+        let origins = origins.rules().filter_map(|rule| rule.pattern.origin());
+        origins
+            .map(TargetKey::from)
+            .try_for_each(|key| self.lane(&key).map(drop))
+    }
+
     /// Every lane there is, by target.
     #[must_use]
     pub fn lanes(&self) -> Vec<Arc<super::Lane>> {

@@ -201,6 +201,9 @@ pub(super) enum AuditCommand {
     #[command(after_help = "Example:\n  tidegate audit decisions --agent scout --json")]
     Decisions(AuditArgs),
     /// Sums per target and window, beside the envelope
+    ///
+    /// A call counts in the window in which it left. Deferrals are counted by the minute, and
+    /// stand in the window of the first of them.
     #[command(
         after_help = "Example:\n  tidegate audit windows --width 1min --target https://example.org"
     )]

@@ -12,7 +12,8 @@ use super::show::Rows;
 use super::table::Column;
 use super::{Exit, Failure};
 use crate::config::{Config, Overrides};
-use crate::serve::{By, ControlError, Desk, Question, Record, TaskFilter, Wanted, ask};
+use crate::egress::guard::Guard;
+use crate::serve::{By, ControlError, Desk, Gate, Question, Record, TaskFilter, Wanted, ask};
 use crate::store::{IfMissing, StoreError};
 
 type Asked = (Question, Output, &'static [Column]);
@@ -20,16 +21,13 @@ type Asked = (Question, Output, &'static [Column]);
 /// Answers one of the asking commands.
 pub(super) async fn command(overrides: &Overrides, command: Command) -> Result<Exit, Failure> {
     let config = gate::config(overrides)?;
-    let explains = matches!(command, Command::Explain(_));
     let (question, output, columns) = question(command)?;
     let mut rows = match question {
         Question::Status if !output.json => Rows::Words(super::status::words),
         _ => Rows::new(output.json, columns),
     };
     let answered = match ask(&config.store, &question, |row| rows.add(&row)).await {
-        Err(ControlError::NobodyThere) => {
-            by_ourselves(&config, question, &mut rows, explains).await
-        }
+        Err(ControlError::NobodyThere) => by_ourselves(&config, question, &mut rows).await,
         Err(error) => Err(error.into()),
         Ok(()) => Ok(()),
     };
@@ -37,32 +35,47 @@ pub(super) async fn command(overrides: &Overrides, command: Command) -> Result<E
     answered.map(|()| Exit::Done)
 }
 
-/// No gate runs: the store is opened for as long as the question takes. What
+/// No gate runs: the store is opened for as long as the question takes. For
+/// what is on record that is enough; what is left is for a gate to say. What
 /// holds for a URL can be told without any store.
-async fn by_ourselves(
-    config: &Config,
-    question: Question,
-    rows: &mut Rows,
-    explains: bool,
-) -> Result<(), Failure> {
+async fn by_ourselves(config: &Config, question: Question, rows: &mut Rows) -> Result<(), Failure> {
+    if matches!(
+        question,
+        Question::Status | Question::Tasks(_) | Question::Audit { .. }
+    ) {
+        let desk = Desk {
+            store: gate::record(config)?,
+            gate: None,
+            schedule: None,
+        };
+        return answer(&desk, question, rows).await;
+    }
     let scratch;
-    let opened = match gate::open(config, &config.store, IfMissing::Fail) {
-        Err(StoreError::Missing(_)) if explains => {
+    let admission = match gate::open(config, &config.store, IfMissing::Fail) {
+        Err(StoreError::Missing(_)) if matches!(question, Question::Explain { .. }) => {
             scratch = gate::Scratch::new()?;
             gate::open(config, scratch.folder(), IfMissing::Create)?
         }
         other => other?,
     };
-    let guard = Arc::new(crate::egress::guard::Guard::new(
-        config.allow_private.clone(),
-    ));
-    let desk = Desk {
-        admission: opened.clone(),
+    let guard = Arc::new(Guard::new(config.allow_private.clone()));
+    let open = Gate {
+        admission: admission.clone(),
         guard,
+    };
+    let desk = Desk {
+        store: admission.store().clone(),
+        gate: Some(open),
         schedule: None,
     };
+    let answered = answer(&desk, question, rows).await;
+    admission.close().wait().await?;
+    answered
+}
+
+async fn answer(desk: &Desk, question: Question, rows: &mut Rows) -> Result<(), Failure> {
     let (sender, mut found) = mpsc::channel::<Value>(256);
-    let answer = desk.answer(question, sender);
+    // The receiver goes when the reader has left: then the answer ends as well.
     let shown = async move {
         while let Some(row) = found.recv().await {
             if !rows.add(&row) {
@@ -70,8 +83,7 @@ async fn by_ourselves(
             }
         }
     };
-    let (answered, ()) = tokio::join!(answer, shown);
-    opened.close().wait().await?;
+    let (answered, ()) = tokio::join!(desk.answer(question, sender), shown);
     answered.map_err(Failure::from)
 }
 
@@ -287,7 +299,7 @@ const DECISIONS: &[Column] = &[
     Column("WHY", "why"),
 ];
 const WINDOWS: &[Column] = &[
-    Column("FROM", "from"),
+    Column("FROM", "start"),
     Column("TARGET", "target"),
     Column("CALLS", "calls"),
     Column("THROTTLED", "throttled"),
@@ -295,7 +307,7 @@ const WINDOWS: &[Column] = &[
     Column("DEFERRALS", "deferrals"),
     Column("REFUSALS", "refusals"),
     Column("BYTES", "bytes"),
-    Column("ENVELOPE", "envelope"),
+    Column("ENVELOPES", "envelopes"),
 ];
 const WHO: &[Column] = &[
     Column("AGENT", "agent"),

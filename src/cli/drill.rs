@@ -27,7 +27,7 @@ use crate::admission::Admission;
 use crate::config::Config;
 use crate::egress::{Bodies, Egress};
 use crate::schedule::{Fetch, Job, JobRecord, Schedule, Settings, Started, Stop};
-use crate::serve::{Control, Desk};
+use crate::serve::{Control, Desk, Gate};
 use crate::store::IfMissing;
 use account::Account;
 use host::Host;
@@ -107,7 +107,7 @@ async fn run(
     admission: &Arc<Admission>,
     signals: &mut Signals,
 ) -> Result<Ended, Failure> {
-    gate::name_lanes(admission)?;
+    admission.name_lanes()?;
     let wire = gate::wire(config, admission);
     let egress = Arc::new(Egress::new(admission.clone(), &wire)?);
     let bodies = Bodies::in_folder(out)?;
@@ -124,8 +124,11 @@ async fn run(
         mut stopped,
     } = schedule.start()?;
     let desk = Desk {
-        admission: admission.clone(),
-        guard: wire.guard,
+        store: admission.store().clone(),
+        gate: Some(Gate {
+            admission: admission.clone(),
+            guard: wire.guard,
+        }),
         schedule: Some(handle.clone()),
     };
     let control = Control::open(desk, gate::metrics()).await?;

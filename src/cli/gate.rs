@@ -12,12 +12,16 @@ use crate::config::{Config, Overrides};
 use crate::egress::Wire;
 use crate::egress::guard::{Guard, pinned_lookup, system_lookup};
 use crate::store::{IfMissing, Store, StoreError};
-use crate::target::TargetKey;
 use crate::telemetry;
 
 /// Reads the configuration; everything that is wrong is reported at once.
 pub(super) fn config(overrides: &Overrides) -> Result<Config, Failure> {
     Config::load(overrides, &|name| std::env::var(name).ok()).map_err(Failure::usage)
+}
+
+/// Opens a store to read its record; no gate is opened, and nothing added.
+pub(super) fn record(config: &Config) -> Result<Arc<Store>, StoreError> {
+    Store::open(&config.store, IfMissing::Fail, config.min_free).map(Arc::new)
 }
 
 /// Opens the gate over a store.
@@ -60,16 +64,6 @@ pub(super) fn wire(config: &Config, admission: &Admission) -> Wire {
         ca_file: config.ca_file.clone(),
         user_agent: admission.user_agent().clone(),
     }
-}
-
-/// Lanes of configured targets exist from the start, so that they are listed.
-pub(super) fn name_lanes(admission: &Admission) -> Result<(), StoreError> {
-    for rule in admission.rulebook().rules() {
-        if let Some(origin) = rule.pattern.origin() {
-            admission.lane(&TargetKey::from(origin))?;
-        }
-    }
-    Ok(())
 }
 
 /// A folder of this process's own, gone when it is dropped.

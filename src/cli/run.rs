@@ -21,7 +21,7 @@ use crate::schedule::list::{Context, ListFault, tasks};
 use crate::schedule::{
     Fetch, Handle, Job, JobRecord, Results, Schedule, Settings, Started, Stop, SubmitError,
 };
-use crate::serve::{Control, Desk};
+use crate::serve::{Control, Desk, Gate};
 use crate::store::IfMissing;
 
 pub(super) async fn run(overrides: &Overrides, args: RunArgs) -> Result<Exit, Failure> {
@@ -51,7 +51,7 @@ async fn with_gate(
     list: &TaskFile,
     admission: &Arc<Admission>,
 ) -> Result<Exit, Failure> {
-    gate::name_lanes(admission)?;
+    admission.name_lanes()?;
     let wire = gate::wire(config, admission);
     let egress = Arc::new(Egress::new(admission.clone(), &wire)?);
     let bodies = Bodies::in_folder(&args.out).map_err(|error| in_folder(&args.out, &error))?;
@@ -73,8 +73,11 @@ async fn with_gate(
         mut stopped,
     } = schedule.start()?;
     let desk = Desk {
-        admission: admission.clone(),
-        guard: wire.guard,
+        store: admission.store().clone(),
+        gate: Some(Gate {
+            admission: admission.clone(),
+            guard: wire.guard,
+        }),
         schedule: Some(handle.clone()),
     };
     let control = Control::open(desk, metrics).await?;

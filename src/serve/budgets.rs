@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::desk::{AnswerError, Desk, ONE};
+use super::desk::{AnswerError, Gate, ONE};
 use crate::admission::{Admission, Lane, Wait};
 use crate::budget::{Level, Limit, Tier, rfc3339};
 use crate::clock::wall_offset;
-use crate::egress::guard::Guard;
+use crate::schedule::Handle;
 use crate::target::{TargetKey, locate};
 
 /// What is left on a lane.
@@ -101,25 +101,20 @@ fn stops(levels: &[Level], offset: i64) -> serde_json::Map<String, Value> {
 }
 
 /// Every target that is known now, with what waits for it.
-pub(super) async fn all(desk: &Desk) -> Result<Vec<Value>, AnswerError> {
+pub(super) async fn all(
+    admission: &Admission,
+    schedule: Option<&Handle>,
+) -> Result<Vec<Value>, AnswerError> {
     let mut waiting: BTreeMap<TargetKey, (usize, u64)> = BTreeMap::new();
-    if let Some(schedule) = &desk.schedule
+    if let Some(schedule) = schedule
         && let Ok(snapshot) = schedule.look(usize::MAX).await
     {
-        waiting.extend(
-            snapshot
-                .lanes
-                .into_iter()
-                .map(|lane| (lane.target, (lane.waiting, lane.calls))),
-        );
+        let lanes = snapshot.lanes.into_iter();
+        waiting.extend(lanes.map(|lane| (lane.target, (lane.waiting, lane.calls))));
     }
-    for rule in desk.admission.rulebook().rules() {
-        if let Some(origin) = rule.pattern.origin() {
-            desk.admission.lane(&TargetKey::from(origin))?;
-        }
-    }
-    let rows = desk.admission.lanes().into_iter().map(|lane| {
-        let mut row = row(&desk.admission, &lane);
+    admission.name_lanes()?;
+    let rows = admission.lanes().into_iter().map(|lane| {
+        let mut row = row(admission, &lane);
         let (tasks, calls) = waiting.get(lane.key()).copied().unwrap_or_default();
         if let Some(fields) = row.as_object_mut() {
             fields.insert("tasks_waiting".into(), tasks.into());
@@ -131,12 +126,8 @@ pub(super) async fn all(desk: &Desk) -> Result<Vec<Value>, AnswerError> {
 }
 
 /// What holds for a call. Sends nothing and takes nothing.
-pub(super) fn explain(
-    admission: &Admission,
-    guard: &Guard,
-    url: &str,
-    method: &str,
-) -> Result<Value, AnswerError> {
+pub(super) fn explain(gate: &Gate, url: &str, method: &str) -> Result<Value, AnswerError> {
+    let Gate { admission, guard } = gate;
     let located =
         locate(url).map_err(|rejection| AnswerError::Question(format!("refused {rejection}")))?;
     let class = admission

@@ -62,7 +62,7 @@ impl Control {
     pub async fn open(desk: Desk, metrics: Metrics) -> std::io::Result<Self> {
         let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let token = secret()?;
-        let file = desk.admission.store().folder().join(FILE);
+        let file = desk.store.folder().join(FILE);
         let address = Address {
             pid: std::process::id(),
             port: listener.local_addr()?.port(),

@@ -12,11 +12,11 @@ use super::{budgets, record, tasks};
 use crate::admission::{Admission, Chosen, Operator};
 use crate::audit::Filter;
 use crate::budget::Scope;
-use crate::clock::{moment_at, wall_offset};
+use crate::clock::{SystemClock, moment_at, wall_offset};
 use crate::egress::guard::Guard;
 use crate::schedule::Handle;
 use crate::store::{Store, StoreError};
-use crate::target::{TargetKey, locate};
+use crate::target::{Located, TargetKey, locate};
 
 /// Rows of an answer, as they are found.
 pub type Rows = mpsc::Sender<Value>;
@@ -35,17 +35,32 @@ pub enum AnswerError {
 /// Where questions are answered.
 #[derive(Clone, Debug)]
 pub struct Desk {
-    /// The gate.
-    pub admission: Arc<Admission>,
-    /// Which addresses may be reached.
-    pub guard: Arc<Guard>,
+    /// The record.
+    pub store: Arc<Store>,
+    /// The gate over it; none where the record is only read.
+    pub gate: Option<Gate>,
     /// The schedule that runs, if one does.
     pub schedule: Option<Handle>,
 }
 
+/// An open gate.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    /// Its budgets.
+    pub admission: Arc<Admission>,
+    /// Which addresses may be reached.
+    pub guard: Arc<Guard>,
+}
+
 impl Desk {
-    fn store(&self) -> &Arc<Store> {
-        self.admission.store()
+    fn gate(&self) -> Result<&Gate, AnswerError> {
+        let none = || AnswerError::Question("no gate is open here".into());
+        self.gate.as_ref().ok_or_else(none)
+    }
+
+    /// The clock that the record goes by.
+    pub(super) fn clock(&self) -> Arc<SystemClock> {
+        self.store.clock()
     }
 
     /// Answers a question, row by row. A caller that has gone ends it.
@@ -56,20 +71,19 @@ impl Desk {
         match question {
             Question::Status => send(&rows, tasks::status(self).await?).await,
             Question::Budget { targets } => {
+                let admission = &self.gate()?.admission;
                 for target in targets {
-                    let key = key(&self.admission, &target)?;
-                    let lane = self.admission.lane(&key)?;
-                    send(&rows, budgets::row(&self.admission, &lane)).await;
+                    let lane = admission.lane(&key(admission, &target)?)?;
+                    send(&rows, budgets::row(admission, &lane)).await;
                 }
             }
             Question::Targets => {
-                for row in budgets::all(self).await? {
+                for row in budgets::all(&self.gate()?.admission, self.schedule.as_ref()).await? {
                     send(&rows, row).await;
                 }
             }
             Question::Explain { url, method } => {
-                let row = budgets::explain(&self.admission, &self.guard, &url, &method)?;
-                send(&rows, row).await;
+                send(&rows, budgets::explain(self.gate()?, &url, &method)?).await;
             }
             Question::Tasks(filter) => tasks::answer(self, &filter, &rows).await?,
             Question::Hold {
@@ -78,23 +92,17 @@ impl Desk {
                 by,
                 note,
             } => {
-                let until = for_ms.map(|ms| {
-                    self.admission
-                        .clock()
-                        .now()
-                        .after(Duration::from_millis(ms))
-                });
-                let held = self.admission.hold(
-                    &chosen(&self.admission, &target)?,
-                    until,
-                    operator(&by, &note),
-                )?;
+                let admission = &self.gate()?.admission;
+                let now = admission.clock().now();
+                let until = for_ms.map(|ms| now.after(Duration::from_millis(ms)));
+                let held =
+                    admission.hold(&chosen(admission, &target)?, until, operator(&by, &note))?;
                 send(&rows, changed(&target, "held", held)?).await;
             }
             Question::Release { target, by, note } => {
-                let released = self
-                    .admission
-                    .release(&chosen(&self.admission, &target)?, operator(&by, &note))?;
+                let admission = &self.gate()?.admission;
+                let released =
+                    admission.release(&chosen(admission, &target)?, operator(&by, &note))?;
                 let words = if released { "released" } else { "was not held" };
                 send(&rows, json!({"target": target, "state": words})).await;
             }
@@ -102,8 +110,8 @@ impl Desk {
                 record: form,
                 wanted,
             } => {
-                let filter = self.filter(&wanted)?;
-                let store = self.store().clone();
+                let filter = self.filter(wanted)?;
+                let store = self.store.clone();
                 let read = move || record::read(&store, form, filter, &rows);
                 let joined = tokio::task::spawn_blocking(read).await;
                 joined.map_err(|error| AnswerError::Question(error.to_string()))??;
@@ -112,20 +120,28 @@ impl Desk {
         Ok(())
     }
 
-    fn filter(&self, wanted: &Wanted) -> Result<Filter, AnswerError> {
-        let offset = wall_offset(&**self.admission.clock());
-        let target = wanted
-            .target
-            .as_ref()
-            .map(|target| key(&self.admission, target))
-            .transpose()?;
-        Ok(Filter {
+    fn filter(&self, wanted: Wanted) -> Result<Filter, AnswerError> {
+        let offset = wall_offset(&*self.clock());
+        let Wanted {
             target,
-            site: wanted.site.clone(),
-            agent: wanted.agent.clone(),
-            trajectory: wanted.trajectory.clone(),
-            from: wanted.from.map(|at| moment_at(at, offset)),
-            to: wanted.to.map(|at| moment_at(at, offset)),
+            site,
+            agent,
+            trajectory,
+            from,
+            to,
+        } = wanted;
+        // Of a URL the whole host: which class it had then is for the record to say.
+        let recorded = |text: &String| match text.parse::<TargetKey>() {
+            Ok(key) => Ok(key),
+            Err(_) => located(text).map(|located| TargetKey::from(located.origin)),
+        };
+        Ok(Filter {
+            target: target.as_ref().map(recorded).transpose()?,
+            site,
+            agent,
+            trajectory,
+            from: from.map(|at| moment_at(at, offset)),
+            to: to.map(|at| moment_at(at, offset)),
         })
     }
 }
@@ -156,12 +172,15 @@ pub(super) fn key(admission: &Admission, text: &str) -> Result<TargetKey, Answer
     if let Ok(key) = text.parse::<TargetKey>() {
         return Ok(key);
     }
-    let located = locate(text)
-        .map_err(|rejection| AnswerError::Question(format!("`{text}`: {rejection}")))?;
+    let located = located(text)?;
     let class = admission
         .rulebook()
         .class(&located.origin, "GET", &located.path, &located.query);
     Ok(TargetKey::new(located.origin, class))
+}
+
+fn located(text: &str) -> Result<Located, AnswerError> {
+    locate(text).map_err(|rejection| AnswerError::Question(format!("refused {rejection}")))
 }
 
 fn chosen(admission: &Admission, text: &str) -> Result<Chosen, AnswerError> {

@@ -12,5 +12,5 @@ mod record;
 mod tasks;
 
 pub use control::{Control, ControlError, Metrics, ask};
-pub use desk::{AnswerError, Desk, Rows};
+pub use desk::{AnswerError, Desk, Gate, Rows};
 pub use question::{By, Question, Record, TaskFilter, Wanted};

@@ -8,7 +8,7 @@ use super::desk::{AnswerError, Desk, Rows, send};
 use super::question::TaskFilter;
 use crate::audit::TaskRef;
 use crate::budget::{Cause, rfc3339};
-use crate::clock::wall_offset;
+use crate::clock::{Clock as _, wall_offset};
 use crate::outcome::Outcome;
 use crate::schedule::{Job, JobRecord, LaneView, Snapshot, TaskState, TaskView, pending, results};
 
@@ -17,7 +17,7 @@ const NAMED: usize = 10;
 
 /// How far, how fast, what is stuck and why.
 pub(super) async fn status(desk: &Desk) -> Result<Value, AnswerError> {
-    let offset = wall_offset(&**desk.admission.clock());
+    let offset = wall_offset(&*desk.clock());
     let snapshot = match &desk.schedule {
         Some(schedule) => schedule.look(NAMED).await.ok(),
         None => None,
@@ -26,14 +26,12 @@ pub(super) async fn status(desk: &Desk) -> Result<Value, AnswerError> {
         .schedule
         .as_ref()
         .map(|schedule| schedule.job().number());
-    let jobs = Job::all(desk.admission.store())?
-        .into_iter()
-        .map(|(number, record)| {
-            let live = snapshot.as_ref().filter(|_| running == Some(number));
-            job_row(number, &record, live, offset)
-        });
+    let jobs = Job::all(&desk.store)?.into_iter().map(|(number, record)| {
+        let live = snapshot.as_ref().filter(|_| running == Some(number));
+        job_row(number, &record, live, offset)
+    });
     Ok(json!({
-        "store": desk.admission.store().folder(),
+        "store": desk.store.folder(),
         "running": desk.schedule.is_some(),
         "jobs": jobs.collect::<Vec<_>>(),
         "wakes_at": snapshot.as_ref().and_then(|snapshot| snapshot.wake).map(|wake| rfc3339(wake, offset)),
@@ -91,9 +89,9 @@ pub(super) async fn answer(
             .collect(),
         None => HashMap::new(),
     };
-    let store = desk.admission.store().clone();
-    let offset = wall_offset(&**desk.admission.clock());
-    let now = desk.admission.clock().now();
+    let store = desk.store.clone();
+    let offset = wall_offset(&*desk.clock());
+    let now = desk.clock().now();
     let mut counts: HashMap<String, u64> = HashMap::new();
     for (job, _) in Job::all(&store)? {
         for entry in pending(&store, job) {

@@ -105,7 +105,7 @@ impl Swarm {
         }
         while let Some(agent) = agents.join_next().await {
             match agent {
-                // It has stopped for a reason of its own, which is told in its place.
+                // Why it has stopped is told in its place; what was not asked for is lost there.
                 Ok(Err(SubmitError::Stopped(_))) | Err(_) => {}
                 Ok(submitted) => submitted?,
             }
