@@ -59,6 +59,8 @@ pub struct Ask<'a> {
     pub attempt: u32,
     /// Redirects followed before it.
     pub hop: u32,
+    /// What it names us as, where not as the policy does.
+    pub user_agent: Option<&'a str>,
 }
 
 impl<'a> Ask<'a> {
@@ -73,6 +75,7 @@ impl<'a> Ask<'a> {
             task: None,
             attempt: 1,
             hop: 0,
+            user_agent: None,
         }
     }
 }

@@ -96,7 +96,9 @@ impl Admission {
                 .iter()
                 .map(|bucket| bucket.scope().clone())
                 .collect(),
-            user_agent: self.policy.user_agent.clone(),
+            user_agent: ask
+                .user_agent
+                .map_or_else(|| self.policy.user_agent.clone(), Into::into),
         }
     }
 

@@ -135,6 +135,21 @@ impl Permit {
         }
     }
 
+    /// True when its target was paused or held after it was granted: it should
+    /// be given back. A probe goes out all the same, since the pause is its.
+    #[must_use]
+    pub fn is_called_off(&self) -> bool {
+        let Some(open) = self.open() else {
+            return false;
+        };
+        let now = open.admission.clock.now();
+        let buckets = open.resolved.buckets.iter().zip(&open.roles);
+        buckets.into_iter().any(|(bucket, role)| {
+            let state = bucket.lock();
+            *role == Role::Ordinary && (state.pause().is_some() || state.is_held(now))
+        })
+    }
+
     /// From here on an address is dialled: the tokens do not come back.
     pub fn dial(&mut self) -> Option<Departure> {
         let open = self.open.as_mut()?;

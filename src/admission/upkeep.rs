@@ -23,6 +23,7 @@ impl Admission {
             at: now,
         };
         self.log.note(opened).detach();
+        let any = !interrupted.is_empty();
         for call in interrupted {
             let lane = self.lane(&call.intent.target)?;
             let buckets = lane.resolved();
@@ -45,6 +46,10 @@ impl Admission {
                 }
             });
             settled.detach();
+        }
+        if any {
+            // Their schedules read next which of their tasks were cut.
+            self.store.settle()?;
         }
         self.load_stops()
     }

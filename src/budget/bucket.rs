@@ -201,9 +201,7 @@ impl State {
 
     /// What is lacking for a call of `cost` at `now`; the hardest stop first.
     pub(crate) fn lack(&self, cost: NonZeroU32, now: Moment, utc_offset: i64) -> Option<Lack> {
-        if let Some(hold) = &self.hold
-            && hold.until.is_none_or(|until| now < until)
-        {
+        if let Some(hold) = self.hold(now) {
             return Some(Lack {
                 cause: Cause::Held,
                 ready: hold.until,
@@ -356,8 +354,14 @@ impl State {
         self.pause.as_ref()
     }
 
-    pub(crate) fn hold(&self) -> Option<&Hold> {
-        self.hold.as_ref()
+    /// The hold in force.
+    pub(crate) fn hold(&self, now: Moment) -> Option<&Hold> {
+        let is_on = |hold: &&Hold| hold.until.is_none_or(|until| now < until);
+        self.hold.as_ref().filter(is_on)
+    }
+
+    pub(crate) fn is_held(&self, now: Moment) -> bool {
+        self.hold(now).is_some()
     }
 
     pub(crate) fn set_hold(&mut self, hold: Option<Hold>) -> Option<Hold> {

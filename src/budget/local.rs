@@ -150,10 +150,7 @@ pub fn peek(bucket: &Bucket, now: Moment, utc_offset: i64) -> Level {
         in_flight: state.in_flight(),
         concurrency: state.concurrency(),
         pause: state.pause().cloned(),
-        hold: state
-            .hold()
-            .filter(|hold| hold.until.is_none_or(|until| now < until))
-            .cloned(),
+        hold: state.hold(now).cloned(),
     }
 }
 

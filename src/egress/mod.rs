@@ -91,6 +91,8 @@ pub enum Sent {
 pub enum Transmission {
     /// An answer; the permit lives on in it.
     Answered(Box<Reply>),
+    /// Its target was paused or held after the grant; nothing was sent.
+    CalledOff(Closing),
     /// No answer; the call is over.
     Failed(Fault, Closing),
 }
@@ -141,7 +143,13 @@ impl Egress {
         }
     }
 
-    fn blocked(&self, origin: &Origin, blocked: &guard::Blocked, step: &Step) -> Refusal {
+    /// The refusal of an address, which is on record with it.
+    pub(crate) fn blocked(
+        &self,
+        origin: &Origin,
+        blocked: &guard::Blocked,
+        step: &Step,
+    ) -> Refusal {
         let detail = blocked.to_string();
         let refusal = Refusal {
             reason: Never::AddressBlocked,
@@ -160,26 +168,33 @@ impl Egress {
             Ok(route) => route,
             Err(refusal) => return Ok(Sent::Refused(refusal)),
         };
-        let ask = Ask::new(&request.method, route.located.url.path(), step);
-        match self.admission.admit(&route.lane, &ask, Line::Join)? {
-            Verdict::Deferred(deferral) => Ok(Sent::Deferred(deferral)),
-            Verdict::Refused(refusal) => Ok(Sent::Refused(refusal)),
-            Verdict::Granted(permit) => match self.transmit(permit, request, &route.located).await?
-            {
-                Transmission::Answered(reply) => Ok(Sent::Answered(reply)),
-                Transmission::Failed(Fault::Blocked(blocked), closing) => {
+        let user_agent = request.headers.get(header::USER_AGENT);
+        let ask = Ask {
+            user_agent: user_agent.and_then(|value| value.to_str().ok()),
+            ..Ask::new(&request.method, route.located.url.path(), step)
+        };
+        loop {
+            let permit = match self.admission.admit(&route.lane, &ask, Line::Join)? {
+                Verdict::Deferred(deferral) => return Ok(Sent::Deferred(deferral)),
+                Verdict::Refused(refusal) => return Ok(Sent::Refused(refusal)),
+                Verdict::Granted(permit) => permit,
+            };
+            let (fault, closing) = match self.transmit(permit, request, &route.located).await? {
+                Transmission::Answered(reply) => return Ok(Sent::Answered(reply)),
+                // Asked again, it is told until when.
+                Transmission::CalledOff(closing) => {
                     closing.commit().wait().await?;
-                    Ok(Sent::Refused(self.blocked(
-                        &route.located.origin,
-                        &blocked,
-                        step,
-                    )))
+                    continue;
                 }
-                Transmission::Failed(fault, closing) => {
-                    closing.commit().wait().await?;
-                    Ok(Sent::Failed(fault))
+                Transmission::Failed(fault, closing) => (fault, closing),
+            };
+            closing.commit().wait().await?;
+            return Ok(match fault {
+                Fault::Blocked(blocked) => {
+                    Sent::Refused(self.blocked(&route.located.origin, &blocked, step))
                 }
-            },
+                fault => Sent::Failed(fault),
+            });
         }
     }
 
@@ -194,6 +209,10 @@ impl Egress {
         located: &Located,
     ) -> Result<Transmission, store::Fault> {
         permit.on_record().await?;
+        if permit.is_called_off() {
+            let closing = permit.abandon("its target was paused before it left");
+            return Ok(Transmission::CalledOff(closing));
+        }
         let Some(resolved) = permit.resolved() else {
             let fault = Fault::NotSent("its permit was used before".into());
             return Ok(Transmission::Failed(fault, permit.abandon("used before")));

@@ -47,8 +47,7 @@ pub fn next_hop(request: &Request, status: u16, headers: &HeaderMap) -> Option<R
         next.headers = PUBLIC
             .iter()
             .filter_map(|name| {
-                request
-                    .headers
+                next.headers
                     .get(name)
                     .map(|value| (name.clone(), value.clone()))
             })

@@ -47,7 +47,9 @@ impl<W: Work> Worker<W> {
         let path = url::Url::parse(&record.next.url)
             .map(|url| url.path().to_owned())
             .unwrap_or_default();
+        let user_agent = self.work.user_agent(&record.next);
         let ask = Ask {
+            user_agent: user_agent.as_deref(),
             cost: record.task.cost,
             task: Some(turn.task),
             attempt: record.attempts + 1,
@@ -106,6 +108,7 @@ impl<W: Work> Worker<W> {
             let heard = match &upshot {
                 Upshot::NotNow(_) => Heard::NotNow,
                 Upshot::NotSent(_) => Heard::NotReached,
+                Upshot::CalledOff => Heard::NotNow,
                 _ => Heard::Open,
             };
             let now = clock.now();

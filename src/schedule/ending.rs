@@ -49,9 +49,12 @@ impl<W: Work> Worker<W> {
                 }
                 if heard == Heard::NotReached && outcome == Outcome::Failed {
                     lane.into_iter()
-                        .for_each(|lane| self.share_fate(lane, &answer));
+                        .for_each(|lane| self.share_fate(lane, record.failures, &answer));
                 }
             }
+            // The same task asks again, so that an absent target uses up the
+            // attempts of one task and not of all in turn.
+            Next::Again if heard == Heard::NotReached => self.add(task, &record, Place::First),
             Next::Again | Next::Backoff(_) => self.add(task, &record, Place::Front),
             Next::Stop(why) => {
                 self.add(task, &record, Place::Front);
@@ -61,8 +64,9 @@ impl<W: Work> Worker<W> {
     }
 
     /// A target that has never answered anybody, and has used up all attempts
-    /// of one task, is not there: its other tasks need not try in turn.
-    fn share_fate(&mut self, lane: LaneId, answer: &Answer) {
+    /// of one task, is not there: its other tasks need not try in turn, unless
+    /// they have more attempts than that one had.
+    fn share_fate(&mut self, lane: LaneId, failures: u32, answer: &Answer) {
         let reached = |state: &LaneState| self.admission.was_reached(&state.lane);
         if self.lanes.get(lane).is_none_or(reached) {
             return;
@@ -70,7 +74,12 @@ impl<W: Work> Worker<W> {
         let words = answer.error.clone().unwrap_or_default();
         let why = format!("its target was never reached, in all attempts of another task: {words}");
         for task in self.queue.drain(lane) {
-            self.end_waiting(task, Outcome::Failed, &why);
+            match self.job.load(task) {
+                Ok(Some(record)) if record.task.max_attempts.get() > failures => {
+                    self.add(task, &record, Place::Back);
+                }
+                _ => drop(self.end_waiting(task, Outcome::Failed, &why)),
+            }
         }
     }
 
@@ -151,6 +160,7 @@ impl<W: Work> Worker<W> {
         let mut result = None;
         let noted = self.admission.log().note_with(event, |changes| {
             result = Some(self.job.complete(changes, task, &line));
+            self.job.taken_up(changes, task);
         });
         let Some((place, line)) = result else { return };
         self.noted.spawn(async move {

@@ -13,6 +13,8 @@ pub(super) type AgentId = u32;
 
 #[derive(Debug, Default)]
 pub(super) struct Fair {
+    /// Tasks that go before all turns and priorities.
+    first: VecDeque<TaskRef>,
     levels: BTreeMap<Reverse<i32>, Turns>,
     len: usize,
 }
@@ -38,12 +40,19 @@ impl Turns {
 pub(super) enum Place {
     /// Behind the others.
     Back,
-    /// Before the others: it has been under way already.
+    /// Before its agent's others: it has been under way already.
     Front,
+    /// Before everything: it is the one that asks whether the target is back.
+    First,
 }
 
 impl Fair {
     pub(super) fn push(&mut self, task: TaskRef, priority: i32, agent: AgentId, place: Place) {
+        self.len += 1;
+        if place == Place::First {
+            self.first.push_front(task);
+            return;
+        }
         let line = self
             .levels
             .entry(Reverse(priority))
@@ -53,17 +62,23 @@ impl Fair {
             .or_default();
         match place {
             Place::Back => line.push_back(task),
-            Place::Front => line.push_front(task),
+            Place::Front | Place::First => line.push_front(task),
         }
-        self.len += 1;
     }
 
     pub(super) fn front(&self) -> Option<TaskRef> {
+        if let Some(task) = self.first.front() {
+            return Some(*task);
+        }
         let turns = self.levels.values().next()?;
         turns.agents.get(&turns.next_agent()?)?.front().copied()
     }
 
     pub(super) fn pop(&mut self) -> Option<TaskRef> {
+        if let Some(task) = self.first.pop_front() {
+            self.len -= 1;
+            return Some(task);
+        }
         let mut level = self.levels.first_entry()?;
         let turns = level.get_mut();
         let agent = turns.next_agent()?;
@@ -116,6 +131,18 @@ mod tests {
         assert_eq!(order.get(..8).unwrap(), [0, 100, 1, 101, 2, 102, 3, 4]);
         assert_eq!(order.len(), 103);
         assert!(fair.is_empty());
+    }
+
+    #[test]
+    fn the_task_that_asks_for_an_absent_target_asks_again_whoever_is_next_in_turn() {
+        let mut fair = Fair::default();
+        (1..=3).for_each(|agent| fair.push(task(u64::from(agent)), 9, agent, Place::Back));
+        let asks = fair.pop().unwrap();
+        for _ in 0..4 {
+            fair.push(asks, 0, 1, Place::First);
+            assert_eq!((fair.front(), fair.pop()), (Some(asks), Some(asks)));
+        }
+        assert_eq!((fair.len(), fair.drain().len()), (2, 2));
     }
 
     #[test]

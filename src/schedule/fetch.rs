@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::payload::HttpPayload;
 use super::task::{Answer, Record, TaskCall, Upshot};
 use super::work::{Report, Work};
-use crate::admission::{Ending, Permit, Route};
+use crate::admission::{Closing, Ending, Permit, Route};
 use crate::budget::{Never, Refusal};
 use crate::egress::{
     Bodies, BodyFault, Egress, Fault, Reply, Request, Transmission, Unsaved, next_hop,
@@ -51,19 +51,16 @@ impl Fetch {
             };
         }
         match status {
-            425 | 503 | 529 => {
+            408 | 425 | 500..=599 => {
                 let error = Some(format!("the target answered {status}"));
-                Report {
-                    upshot: Upshot::Rejected(Answer { error, ..answer }),
-                    closing: reply.discard().await,
-                }
-            }
-            408 | 500..=599 => {
-                let error = Some(format!("the target answered {status}"));
-                Report {
-                    upshot: Upshot::Doubtful(Answer { error, ..answer }),
-                    closing: reply.discard().await,
-                }
+                let answer = Answer { error, ..answer };
+                let closing = reply.discard().await;
+                let upshot = if is_explicit(status, &closing) {
+                    Upshot::Rejected(answer)
+                } else {
+                    Upshot::Doubtful(answer)
+                };
+                Report { upshot, closing }
             }
             _ => self.read(&mut reply, answer).await.report(reply),
         }
@@ -109,6 +106,16 @@ impl Fetch {
             }
         }
     }
+}
+
+/// Whether the target itself says that it has not acted. Without a word of its
+/// own a 503 may come from anything on the way; 425 says it by its meaning
+/// (RFC 8470, section 5.2).
+fn is_explicit(status: u16, closing: &Closing) -> bool {
+    let said_why = closing
+        .settlement()
+        .is_some_and(|settlement| settlement.bytes > 0);
+    status == 425 || (matches!(status, 503 | 529) && said_why)
 }
 
 struct Read {
@@ -175,6 +182,13 @@ impl Work for Fetch {
         )
     }
 
+    /// A value that is looked up in the environment stays a name.
+    fn user_agent(&self, call: &TaskCall) -> Option<String> {
+        let headers = HttpPayload::decode(&call.payload)?.headers.into_iter();
+        let mut named = headers.filter(|(name, _)| name.eq_ignore_ascii_case("user-agent"));
+        named.next().map(|(_, value)| value)
+    }
+
     async fn run(self: Arc<Self>, record: Record, permit: Permit) -> Result<Report, store::Fault> {
         let (request, payload) = match request(&record.next) {
             Ok(request) => request,
@@ -204,14 +218,18 @@ impl Work for Fetch {
         Ok(
             match self.egress.transmit(permit, &request, &located).await? {
                 Transmission::Answered(reply) => self.answered(*reply, &request, &payload).await,
+                Transmission::CalledOff(closing) => Report {
+                    upshot: Upshot::CalledOff,
+                    closing,
+                },
                 Transmission::Failed(fault, closing) => {
                     let answer = Answer::error(fault.words());
                     let upshot = match fault {
-                        Fault::Blocked(blocked) => Upshot::Refused(Refusal {
-                            reason: Never::AddressBlocked,
-                            target: located.origin.to_string(),
-                            detail: blocked.to_string(),
-                        }),
+                        Fault::Blocked(blocked) => Upshot::Refused(self.egress.blocked(
+                            &located.origin,
+                            &blocked,
+                            &record.task.step,
+                        )),
                         Fault::Unresolved(_) | Fault::NotSent(_) => Upshot::NotSent(answer),
                         Fault::Unanswered(_) => Upshot::Doubtful(answer),
                     };

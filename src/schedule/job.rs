@@ -61,8 +61,10 @@ impl NewTask {
     }
 }
 
-/// What the store knows of a job as a whole.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What the store knows of a job as a whole. It is kept in two parts, since
+/// tasks are accepted while others end, each in an order of its own: one part
+/// must not carry the other's news to the disk before its time, or after it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobRecord {
     /// Its output folder.
     pub out: String,
@@ -74,7 +76,35 @@ pub struct JobRecord {
     outcomes: [u64; Outcome::ALL.len()],
 }
 
+/// Written when tasks are accepted.
+#[derive(Debug, Serialize, Deserialize)]
+struct Intake {
+    out: String,
+    next: u64,
+}
+
+/// Written when tasks are complete.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Outcomes {
+    results: u64,
+    counts: [u64; Outcome::ALL.len()],
+}
+
 impl JobRecord {
+    fn intake(&self) -> Intake {
+        Intake {
+            out: self.out.clone(),
+            next: self.next,
+        }
+    }
+
+    fn outcomes(&self) -> Outcomes {
+        Outcomes {
+            results: self.results,
+            counts: self.outcomes,
+        }
+    }
+
     /// How many tasks ended so.
     #[must_use]
     pub fn outcome(&self, outcome: Outcome) -> u64 {
@@ -148,9 +178,20 @@ impl Job {
     /// # Errors
     /// When the store cannot be read.
     pub fn all(store: &Store) -> Result<Vec<(u64, JobRecord)>, StoreError> {
-        let jobs = store.scan::<JobRecord>(Space::Job, ..);
-        jobs.map(|entry| entry.map(|(key, record)| (last_number(&key), record)))
-            .collect()
+        let jobs = store.scan::<Intake>(Space::Job, ..);
+        jobs.map(|entry| {
+            let (key, Intake { out, next }) = entry?;
+            let Outcomes { results, counts } =
+                store.get(Space::Outcomes, &key)?.unwrap_or_default();
+            let record = JobRecord {
+                out,
+                next,
+                results,
+                outcomes: counts,
+            };
+            Ok((last_number(&key), record))
+        })
+        .collect()
     }
 
     /// Its number in the store.
@@ -217,7 +258,7 @@ impl Job {
                 }
             }
         }
-        changes.put(Space::Job, &numbered(self.number), &*record);
+        changes.put(Space::Job, &numbered(self.number), &record.intake());
         Ok(Accepted {
             new,
             known,
@@ -229,6 +270,15 @@ impl Job {
     /// The tasks that are not complete, as they were left.
     pub fn pending(&self) -> impl Iterator<Item = Result<(TaskRef, Record), StoreError>> {
         pending(&self.store, self.number)
+    }
+
+    /// Those of them with a number from `first` up to `end`.
+    pub(super) fn pending_between(
+        &self,
+        first: u64,
+        end: u64,
+    ) -> impl Iterator<Item = Result<(TaskRef, Record), StoreError>> {
+        between(&self.store, self.number, first, end)
     }
 
     /// Tasks whose call was under way when a gate was killed.
@@ -246,13 +296,9 @@ impl Job {
         .collect()
     }
 
-    /// What became of those tasks has been handed to the writer.
-    pub fn taken_up(&self, cut: &HashSet<TaskRef>) {
-        let mut changes = Changes::default();
-        for task in cut {
-            changes.delete(Space::Cut, &self.key(task.number));
-        }
-        self.store.write(changes).detach();
+    /// What becomes of such a task is among the same changes.
+    pub fn taken_up(&self, changes: &mut Changes, task: TaskRef) {
+        changes.delete(Space::Cut, &self.key(task.number));
     }
 
     fn range(&self) -> std::ops::Range<Vec<u8>> {
@@ -289,7 +335,8 @@ impl Job {
         let text = serde_json::to_string(line).unwrap_or_default();
         changes.delete(Space::Task, &self.key(task.number));
         changes.put(Space::Result, &self.key(place), &text);
-        changes.put(Space::Job, &numbered(self.number), &*record);
+        let outcomes = record.outcomes();
+        changes.put(Space::Outcomes, &numbered(self.number), &outcomes);
         (place, text)
     }
 
@@ -311,17 +358,26 @@ pub fn pending(
     store: &Store,
     job: u64,
 ) -> impl Iterator<Item = Result<(TaskRef, Record), StoreError>> {
-    let tasks = store.scan::<Record>(Space::Task, range(job));
+    between(store, job, 0, u64::MAX)
+}
+
+fn between(
+    store: &Store,
+    job: u64,
+    first: u64,
+    end: u64,
+) -> impl Iterator<Item = Result<(TaskRef, Record), StoreError>> {
+    let range = paired(job, first).to_vec()..paired(job, end).to_vec();
+    let tasks = store.scan::<Record>(Space::Task, range);
     tasks.map(move |entry| {
-        entry.map(|(key, record)| {
-            (
-                TaskRef {
-                    job,
-                    number: last_number(&key),
-                },
-                record,
-            )
-        })
+        let (key, record) = entry?;
+        Ok((
+            TaskRef {
+                job,
+                number: last_number(&key),
+            },
+            record,
+        ))
     })
 }
 
@@ -330,3 +386,6 @@ pub fn results(store: &Store, job: u64) -> impl Iterator<Item = Result<String, S
     let results = store.scan::<String>(Space::Result, range(job));
     results.map(|entry| entry.map(|(_, line)| line))
 }
+
+#[cfg(test)]
+mod tests;

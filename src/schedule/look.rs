@@ -31,6 +31,11 @@ impl<W> Worker<W> {
                 TaskState::Backoff { .. } => snapshot.backoff += 1,
             }
         }
+        if self.loading.is_some() {
+            let record = self.job.record();
+            let left = record.accepted().saturating_sub(record.results);
+            snapshot.queued += left.saturating_sub(self.tasks.len() as u64);
+        }
         if most > 0 {
             let views = self.lanes.iter().map(|(id, state)| LaneView {
                 target: state.lane.key().clone(),
@@ -38,9 +43,7 @@ impl<W> Worker<W> {
                 calls: state.calls,
                 blocked: state.blocked,
             });
-            snapshot.lanes = views
-                .filter(|view| view.waiting > 0 || view.calls > 0)
-                .collect();
+            snapshot.lanes = views.filter(|view| view.waiting > 0).collect();
             snapshot.lanes.sort_by(|a, b| {
                 (b.waiting, b.calls, &a.target).cmp(&(a.waiting, a.calls, &b.target))
             });

@@ -12,6 +12,7 @@ mod fetch;
 mod job;
 mod lanes;
 pub mod list;
+mod loading;
 mod look;
 mod order;
 mod payload;

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::fair::Place;
 use super::job::{Accepted, Job, NewTask};
+use super::loading::Loading;
 use super::task::Record;
 use super::view::{Snapshot, TaskView};
 use super::work::Work;
 use super::worker::{Completed, Settings, Worker};
 use crate::admission::Admission;
 use crate::audit::TaskRef;
-use crate::store::StoreError;
+use crate::store::{Changes, StoreError};
 
 /// A schedule about to run.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ pub struct Started {
 }
 
 impl<W: Work> Schedule<W> {
-    /// Starts the schedule and takes up what a run before left over.
+    /// Starts the schedule, which takes up what a run before left over.
     ///
     /// # Errors
     /// When the queue on record cannot be read.
@@ -95,15 +95,19 @@ impl<W: Work> Schedule<W> {
         let job = self.job.clone();
         let mut worker = Worker::new(self, inbox, sender);
         let cut = job.cut()?;
-        for entry in job.pending() {
-            let (task, record) = entry?;
-            if cut.contains(&task) {
-                worker.take_up_cut(task, record);
-            } else {
-                worker.add(task, &record, Place::Back);
+        let mut changes = Changes::default();
+        for task in &cut {
+            if let Some(record) = job.load(*task)? {
+                worker.take_up_cut(*task, record, &mut changes);
             }
         }
-        job.taken_up(&cut);
+        if !cut.is_empty() {
+            let store = worker.admission.store();
+            store.write(changes).detach();
+            // A task is tried as the store has it.
+            store.settle()?;
+        }
+        worker.loading = Some(Loading::of(&job, cut));
         #[expect(
             clippy::disallowed_methods,
             reason = "its handle is given to the caller"

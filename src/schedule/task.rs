@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::{Refusal, backoff};
 use crate::clock::Moment;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, is_safe_to_repeat};
 use crate::step::Step;
 
 /// One call that a task consists of; a redirect makes another one of it.
@@ -107,6 +107,19 @@ impl Record {
             hops: 0,
         }
     }
+
+    /// Whether its next call may be made again though it may have been
+    /// executed. What a redirect turned into a read (RFC 9110, section 15.4.4)
+    /// is a read, whatever led there.
+    fn repeat(&self) -> Repeat {
+        let became_a_read =
+            self.next.method != self.task.call.method && is_safe_to_repeat(&self.next.method);
+        if became_a_read {
+            Repeat::Safe
+        } else {
+            self.task.repeat
+        }
+    }
 }
 
 /// What there is to say of a task's answer.
@@ -142,6 +155,9 @@ pub enum Upshot {
     Final(Outcome, Answer),
     /// The target said: not now. Its pause is set; the task is as before.
     NotNow(Answer),
+    /// Its permit was given back unsent: the target said so to somebody else
+    /// meanwhile. The task is as before.
+    CalledOff,
     /// Nothing was sent; the target rests.
     NotSent(Answer),
     /// It failed, and the target has not acted on it: safe to repeat.
@@ -187,12 +203,12 @@ pub fn after(record: &mut Record, upshot: Upshot, now: Moment, bounds: Bounds) -
             record.attempts += 1;
             Next::Complete(outcome, answer)
         }
-        Upshot::NotNow(_) => Next::Again,
+        Upshot::NotNow(_) | Upshot::CalledOff => Next::Again,
         Upshot::NotSent(answer) => failed(record, answer, |_| Next::Again),
         Upshot::Rejected(answer) => failed(record, answer, |record| {
             backed_off(record, now, bounds.jitter)
         }),
-        Upshot::Doubtful(answer) if record.task.repeat == Repeat::Safe => {
+        Upshot::Doubtful(answer) if record.repeat() == Repeat::Safe => {
             failed(record, answer, |record| {
                 backed_off(record, now, bounds.jitter)
             })
@@ -214,7 +230,7 @@ pub fn after(record: &mut Record, upshot: Upshot, now: Moment, bounds: Bounds) -
         Upshot::Refused(refusal) => {
             Next::Complete(Outcome::Refused, Answer::error(refusal.to_string()))
         }
-        Upshot::Broken(answer) if record.task.repeat == Repeat::Safe => {
+        Upshot::Broken(answer) if record.repeat() == Repeat::Safe => {
             Next::Stop(answer.error.unwrap_or_default())
         }
         Upshot::Broken(answer) => Next::Complete(Outcome::Ambiguous, answer),
@@ -242,7 +258,7 @@ fn backed_off(record: &mut Record, now: Moment, jitter: f64) -> Next {
 #[must_use]
 pub fn after_kill(record: &mut Record) -> Next {
     record.attempts += 1;
-    match record.task.repeat {
+    match record.repeat() {
         Repeat::Safe => Next::Again,
         Repeat::Never => {
             let answer = Answer::error(
@@ -334,6 +350,18 @@ mod tests {
             (after_kill(&mut get), get.attempts, get.failures),
             (Next::Again, 1, 0)
         );
+    }
+
+    #[test]
+    fn a_read_that_a_redirect_made_of_a_write_may_be_repeated_and_a_write_may_not() {
+        for (method, repeated) in [("GET", true), ("POST", false), ("PUT", false)] {
+            let mut record = record(Repeat::Never);
+            record.task.call.method = "POST".into();
+            record.next.method = method.into();
+            let doubtful = next(&mut record, Upshot::Doubtful(Answer::default()));
+            assert_eq!(matches!(doubtful, Next::Backoff(_)), repeated, "{method}");
+            assert_eq!(after_kill(&mut record) == Next::Again, repeated, "{method}");
+        }
     }
 
     #[test]

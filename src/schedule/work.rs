@@ -26,6 +26,12 @@ pub trait Work: Send + Sync + 'static {
     /// When the gate will never let it through.
     fn route(&self, call: &TaskCall, step: &Step) -> Result<Route, Refusal>;
 
+    /// What a call names us as, for the record; none where it is what the
+    /// gate's calls are named by.
+    fn user_agent(&self, _call: &TaskCall) -> Option<String> {
+        None
+    }
+
     /// Makes the next call of a task. Nothing may leave before the permit is
     /// on record.
     ///

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use super::fair::{AgentId, Place};
 use super::job::Job;
 use super::lanes::Lanes;
+use super::loading::Loading;
 use super::order::{Cancelled, Order, Orders, Schedule, Stop};
 use super::queue::{Alarm, Eased, LaneId, Queue};
 use super::task::{Answer, Next, Record, after_kill};
@@ -67,6 +68,8 @@ pub(super) struct Worker<W> {
     pub(super) orders: Orders,
     pub(super) news: mpsc::UnboundedReceiver<News>,
     pub(super) completed: mpsc::UnboundedSender<Completed>,
+    /// What a run before left over and is still to be read.
+    pub(super) loading: Option<Loading>,
     pub(super) sealed: bool,
     pub(super) stop: Option<Stop>,
 }
@@ -127,6 +130,7 @@ impl<W: Work> Worker<W> {
             orders,
             news,
             completed,
+            loading: None,
             sealed: false,
             stop: None,
         }
@@ -155,6 +159,7 @@ impl<W: Work> Worker<W> {
                 _ = self.news.recv_many(&mut news, 1024) => self.hear(&mut news),
                 () = tokio::time::sleep(wake.unwrap_or(UPKEEP)), if wake.is_some() => {}
                 _ = upkeep.tick() => self.upkeep(),
+                () = tokio::task::yield_now(), if self.loading.is_some() => self.load_more(),
             }
             while let Some(ended) = self.running.try_join_next() {
                 self.ended(ended);
@@ -166,7 +171,7 @@ impl<W: Work> Worker<W> {
         if !self.running.is_empty() || !self.noted.is_empty() {
             return None;
         }
-        let done = self.sealed && self.tasks.is_empty();
+        let done = self.sealed && self.tasks.is_empty() && self.loading.is_none();
         self.stop.clone().or_else(|| done.then_some(Stop::Done))
     }
 
@@ -248,15 +253,19 @@ impl<W: Work> Worker<W> {
         );
     }
 
-    /// Takes up a task whose call was under way when a gate was killed.
-    pub(super) fn take_up_cut(&mut self, task: TaskRef, mut record: Record) {
+    /// Takes up a task whose call was under way when a gate was killed. What
+    /// becomes of it and that it was taken up are durable together: the next
+    /// kill must not count the same call again.
+    pub(super) fn take_up_cut(&mut self, task: TaskRef, mut record: Record, changes: &mut Changes) {
         match after_kill(&mut record) {
             next @ Next::Complete(..) => self.finish_without_call(task, &record, next),
             Next::Again | Next::Backoff(_) | Next::Stop(_) => {
-                let mut changes = Changes::default();
-                self.job.update(&mut changes, task, &record);
-                self.admission.store().write(changes).detach();
                 self.add(task, &record, Place::Front);
+                // Rules may have changed: what is refused now is complete already.
+                if self.tasks.contains_key(&task) {
+                    self.job.update(changes, task, &record);
+                    self.job.taken_up(changes, task);
+                }
             }
         }
     }
@@ -279,6 +288,10 @@ impl<W: Work> Worker<W> {
                 }
                 Alarm::Deadline(task) => self.expire(task, "its deadline has passed"),
                 Alarm::Stall(lane) => {
+                    // A call that is under way comes back to a count of its own.
+                    if let Some(state) = self.lanes.get_mut(lane) {
+                        state.refusing = None;
+                    }
                     for task in self.queue.drain(lane) {
                         self.expire(
                             task,
@@ -297,20 +310,20 @@ impl<W: Work> Worker<W> {
 
     /// Ends a task that has no call under way; one that has is left alone.
     pub(super) fn end_waiting(&mut self, task: TaskRef, outcome: Outcome, why: &str) -> Cancelled {
-        match self.tasks.get(&task).map(|pending| pending.state) {
-            None => Cancelled::Unknown,
-            Some(TaskState::Running) => Cancelled::Running,
-            Some(TaskState::Queued | TaskState::Backoff { .. }) => {
-                if let Ok(Some(record)) = self.job.load(task) {
-                    self.finish_without_call(
-                        task,
-                        &record,
-                        Next::Complete(outcome, Answer::error(why)),
-                    );
-                }
-                Cancelled::Done
-            }
+        let state = self.tasks.get(&task).map(|pending| pending.state);
+        if state == Some(TaskState::Running) {
+            return Cancelled::Running;
         }
+        let unread = |loading: &mut Loading| loading.take_out(task);
+        if state.is_none() && !self.loading.as_mut().is_some_and(unread) {
+            return Cancelled::Unknown;
+        }
+        let Ok(Some(record)) = self.job.load(task) else {
+            return Cancelled::Unknown;
+        };
+        let ended = Next::Complete(outcome, Answer::error(why));
+        self.finish_without_call(task, &record, ended);
+        Cancelled::Done
     }
 
     fn cancel(&mut self, task: TaskRef) -> Cancelled {

@@ -21,6 +21,8 @@ pub enum Space {
     Name = b'd',
     /// Jobs, by number.
     Job = b'j',
+    /// How many of a job's tasks ended how, by job.
+    Outcomes = b'u',
     /// Tasks that are not complete, by job and number.
     Task = b't',
     /// What a job knows of an id, by job and hash.

@@ -27,6 +27,7 @@ use crate::clock::{Anchor, Clock, Moment, SystemClock};
 /// The version of the folder's layout that this build reads and writes.
 const FORMAT: &str = "1";
 const MARKER: &str = "tidegate-store";
+const UNFINISHED_MARKER: &str = "tidegate-store.new";
 const LOCK: &str = "lock";
 const DATABASE: &str = "db";
 const CACHE_BYTES: u64 = 128 << 20;
@@ -67,6 +68,9 @@ pub enum StoreError {
         /// What it said.
         error: String,
     },
+    /// What had to be on disk first cannot be written.
+    #[error(transparent)]
+    Unwritten(#[from] Fault),
     /// A value is damaged, or of another version.
     #[error("the record in {} holds a value that cannot be read: {error}", folder.display())]
     Value {
@@ -106,6 +110,7 @@ impl Store {
     pub fn open(folder: &Path, if_missing: IfMissing, min_free: u64) -> Result<Self, StoreError> {
         prepare(folder, if_missing)?;
         let lock = lock(folder)?;
+        finish_making(folder)?;
         let config = sled::Config::new()
             .path(folder.join(DATABASE))
             .cache_capacity(CACHE_BYTES)
@@ -154,6 +159,26 @@ impl Store {
     pub fn write(&self, mut changes: Changes) -> Durable {
         changes.put(Space::Meta, LATEST, &self.clock.now());
         self.writer.write(changes)
+    }
+
+    /// Waits until everything handed over so far is on disk, and so is what is
+    /// read from now on. Blocks the thread for about one flush; for the start
+    /// of a run, where what comes next leans on it.
+    ///
+    /// # Errors
+    /// When it will never be.
+    pub fn settle(&self) -> Result<(), StoreError> {
+        let (done, settled) = std::sync::mpsc::channel();
+        let mut changes = Changes::default();
+        changes.then(move || {
+            let _ = done.send(());
+        });
+        self.write(changes).detach();
+        settled.recv().map_err(|_| {
+            // A write that fails drops what was to follow it.
+            let closed = Fault::Broken("the store is closed".into());
+            StoreError::Unwritten(self.health().err().unwrap_or(closed))
+        })
     }
 
     /// Whether new calls may be granted.
@@ -317,7 +342,7 @@ fn prepare(folder: &Path, if_missing: IfMissing) -> Result<(), StoreError> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries
             .filter_map(Result::ok)
-            .filter(|entry| entry.file_name() != LOCK)
+            .filter(|entry| entry.file_name() != LOCK && entry.file_name() != UNFINISHED_MARKER)
             .count(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
         Err(error) => return Err(io(folder)(error)),
@@ -329,10 +354,29 @@ fn prepare(folder: &Path, if_missing: IfMissing) -> Result<(), StoreError> {
         return Err(StoreError::Missing(folder.to_owned()));
     }
     std::fs::create_dir_all(folder).map_err(io(folder))?;
-    let mut file = File::create(&marker).map_err(io(&marker))?;
+    // Under its name only when it is whole: a kill must not leave half of it.
+    let unfinished = folder.join(UNFINISHED_MARKER);
+    let mut file = File::create(&unfinished).map_err(io(&unfinished))?;
     file.write_all(format!("format {FORMAT}\n").as_bytes())
         .and_then(|()| file.sync_all())
+        .and_then(|()| std::fs::rename(&unfinished, &marker))
         .map_err(io(&marker))
+}
+
+/// A kill may have left sled's settings half written; it makes them before its
+/// log, so that without a log nothing is lost with them.
+fn finish_making(folder: &Path) -> Result<(), StoreError> {
+    let database = folder.join(DATABASE);
+    if database.join("db").exists() {
+        return Ok(());
+    }
+    let path = database.join("conf");
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(StoreError::Io { path, error })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn lock(folder: &Path) -> Result<File, StoreError> {

@@ -51,6 +51,29 @@ fn somebody_elses_folder_is_left_alone() {
 }
 
 #[test]
+fn a_store_whose_making_was_cut_is_made_to_its_end() {
+    let cuts: [(&str, &str); 3] = [
+        ("tidegate-store.new", "form"),
+        ("lock", ""),
+        // sled writes a checksum behind this.
+        (
+            "db/conf",
+            "segment_size: 524288\nuse_compression: false\nversion: 0.34\n",
+        ),
+    ];
+    for (file, text) in cuts {
+        let folder = tempfile::tempdir().unwrap();
+        if file.starts_with("db/") {
+            std::fs::create_dir_all(folder.path().join("db/blobs")).unwrap();
+            std::fs::write(folder.path().join(MARKER), "format 1\n").unwrap();
+        }
+        std::fs::write(folder.path().join(file), text).unwrap();
+        open(folder.path()).unwrap_or_else(|error| panic!("{file}: {error}"));
+        open(folder.path()).unwrap_or_else(|error| panic!("{file}: {error}"));
+    }
+}
+
+#[test]
 fn another_format_and_a_missing_store_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join(MARKER), "format 99\n").unwrap();

@@ -13,8 +13,9 @@ use url::{Host, ParseError, Position, Url};
 use super::origin::Origin;
 use super::path::normalized_path;
 
-/// The longest URL that is read, in bytes, as given and as dialled.
-pub const MAX_URL_BYTES: usize = 64 * 1024;
+/// The longest URL that is read, in bytes, as given and as dialled. The HTTP
+/// client takes no longer ones.
+pub const MAX_URL_BYTES: usize = 64 * 1024 - 2;
 
 /// The longest DNS name in text form, without the root's dot (RFC 1035 section 2.3.4).
 const MAX_DNS_NAME: usize = 253;
