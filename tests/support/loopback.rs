@@ -54,8 +54,13 @@ impl Target {
 
     /// An HTTP/1.1 target on a free port of `ip`, any address of 127.0.0.0/8.
     pub fn on(ip: IpAddr, script: Script) -> Self {
+        Self::at(SocketAddr::new(ip, 0), script)
+    }
+
+    /// An HTTP/1.1 target at an address of 127.0.0.0/8 that was some other target's before.
+    pub fn at(at: SocketAddr, script: Script) -> Self {
         let judges = script.judges();
-        Self::launch(ip, "http", judges, move |tcp, log| {
+        Self::launch_at(at, "http", judges, move |tcp, log| {
             let script = script.clone();
             async move {
                 serve(tcp, &script, &log).await.ok();
@@ -76,6 +81,19 @@ impl Target {
         S: Fn(TcpStream, ConnectionLog) -> F + Send + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
+        Self::launch_at(SocketAddr::new(ip, 0), scheme, judges, serve)
+    }
+
+    fn launch_at<S, F>(
+        at: SocketAddr,
+        scheme: &'static str,
+        judges: Vec<Arc<Judge>>,
+        serve: S,
+    ) -> Self
+    where
+        S: Fn(TcpStream, ConnectionLog) -> F + Send + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
         let log = Arc::new(log::Log::new());
         let (stop, stopped) = oneshot::channel();
         let (bound, binding) = mpsc::channel();
@@ -89,7 +107,7 @@ impl Target {
                         .build()
                         .expect("a runtime starts");
                     runtime.block_on(async {
-                        let listener = listen(ip);
+                        let listener = listen(at);
                         bound
                             .send(
                                 listener
@@ -175,14 +193,18 @@ pub fn refusing_port() -> SocketAddr {
         .expect("a free port of the loopback interface")
 }
 
-fn listen(ip: IpAddr) -> TcpListener {
-    let socket = match ip {
+fn listen(at: SocketAddr) -> TcpListener {
+    let socket = match at.ip() {
         IpAddr::V4(ip) if ip.is_loopback() => TcpSocket::new_v4(),
         other => panic!("{other} is not in 127.0.0.0/8"),
     }
     .expect("a socket opens");
+    // Connections of a target that was here before may still be closing.
     socket
-        .bind(SocketAddr::new(ip, 0))
+        .set_reuseaddr(true)
+        .expect("SO_REUSEADDR is settable");
+    socket
+        .bind(at)
         .expect("a free port of the loopback interface");
     socket.listen(BACKLOG).expect("a bound socket listens")
 }
