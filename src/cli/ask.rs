@@ -1,20 +1,13 @@
-//! Commands that ask: the gate that holds the store, or the store itself when
-//! no gate runs.
+//! Commands that ask: what they ask for, and how the answer is shown.
 
-use std::sync::Arc;
-
-use serde_json::Value;
-use tokio::sync::mpsc;
-
+use super::answer::answer;
 use super::args::{AuditArgs, AuditCommand, ByName, Command, OutcomeName, Output, StateName};
 use super::gate;
 use super::show::Rows;
 use super::table::Column;
 use super::{Exit, Failure};
-use crate::config::{Config, Overrides};
-use crate::egress::guard::Guard;
-use crate::serve::{By, ControlError, Desk, Gate, Question, Record, TaskFilter, Wanted, ask};
-use crate::store::{IfMissing, StoreError};
+use crate::config::Overrides;
+use crate::serve::{By, Question, Record, TaskFilter, Wanted};
 
 type Asked = (Question, Output, &'static [Column]);
 
@@ -22,69 +15,12 @@ type Asked = (Question, Output, &'static [Column]);
 pub(super) async fn command(overrides: &Overrides, command: Command) -> Result<Exit, Failure> {
     let config = gate::config(overrides)?;
     let (question, output, columns) = question(command)?;
-    let mut rows = match question {
+    let rows = match question {
         Question::Status if !output.json => Rows::Words(super::status::words),
         _ => Rows::new(output.json, columns),
     };
-    let answered = match ask(&config.store, &question, |row| rows.add(&row)).await {
-        Err(ControlError::NobodyThere) => by_ourselves(&config, question, &mut rows).await,
-        Err(error) => Err(error.into()),
-        Ok(()) => Ok(()),
-    };
-    rows.end();
-    answered.map(|()| Exit::Done)
-}
-
-/// No gate runs: the store is opened for as long as the question takes. For
-/// what is on record that is enough; what is left is for a gate to say. What
-/// holds for a URL can be told without any store.
-async fn by_ourselves(config: &Config, question: Question, rows: &mut Rows) -> Result<(), Failure> {
-    if matches!(
-        question,
-        Question::Status | Question::Tasks(_) | Question::Audit { .. }
-    ) {
-        let desk = Desk {
-            store: gate::record(config)?,
-            gate: None,
-            schedule: None,
-        };
-        return answer(&desk, question, rows).await;
-    }
-    let scratch;
-    let admission = match gate::open(config, &config.store, IfMissing::Fail) {
-        Err(StoreError::Missing(_)) if matches!(question, Question::Explain { .. }) => {
-            scratch = gate::Scratch::new()?;
-            gate::open(config, scratch.folder(), IfMissing::Create)?
-        }
-        other => other?,
-    };
-    let guard = Arc::new(Guard::new(config.allow_private.clone()));
-    let open = Gate {
-        admission: admission.clone(),
-        guard,
-    };
-    let desk = Desk {
-        store: admission.store().clone(),
-        gate: Some(open),
-        schedule: None,
-    };
-    let answered = answer(&desk, question, rows).await;
-    admission.close().wait().await?;
-    answered
-}
-
-async fn answer(desk: &Desk, question: Question, rows: &mut Rows) -> Result<(), Failure> {
-    let (sender, mut found) = mpsc::channel::<Value>(256);
-    // The receiver goes when the reader has left: then the answer ends as well.
-    let shown = async move {
-        while let Some(row) = found.recv().await {
-            if !rows.add(&row) {
-                break;
-            }
-        }
-    };
-    let (answered, ()) = tokio::join!(desk.answer(question, sender), shown);
-    answered.map_err(Failure::from)
+    answer(&config, &question, rows).await?;
+    Ok(Exit::Done)
 }
 
 fn question(command: Command) -> Result<Asked, Failure> {

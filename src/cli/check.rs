@@ -41,9 +41,12 @@ pub(super) fn check(overrides: &Overrides, args: &CheckArgs) -> Result<Exit, Fai
     })
 }
 
-/// Reads a whole task file.
-pub(super) fn tasks(path: &Path) -> Result<Checked, Failure> {
-    let file = open(path)?;
+fn tasks(path: &Path) -> Result<Checked, Failure> {
+    read(open(path)?, path)
+}
+
+/// Reads a whole task file, called `path` in what is said of it.
+pub(super) fn read(file: File, path: &Path) -> Result<Checked, Failure> {
     let env = |name: &str| std::env::var(name).ok();
     let context = Context {
         env: &env,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
@@ -11,6 +12,7 @@ use crate::admission::{Admission, Policy};
 use crate::config::{Config, Overrides};
 use crate::egress::Wire;
 use crate::egress::guard::{Guard, pinned_lookup, system_lookup};
+use crate::serve::{ControlError, Question, ask};
 use crate::store::{IfMissing, Store, StoreError};
 use crate::telemetry;
 
@@ -45,6 +47,24 @@ pub(super) fn open(
         rules: config.source.digest.as_str().into(),
     };
     Admission::open(store, clock, config.rulebook.clone(), policy)
+}
+
+/// Opens the gate over the configured store for as long as there is work. A
+/// command that only asks something may have the store for a moment.
+pub(super) async fn open_for_long(config: &Config) -> Result<Arc<Admission>, StoreError> {
+    let mut tries = 60_u32;
+    loop {
+        let opened = open(config, &config.store, IfMissing::Create);
+        if !matches!(opened, Err(StoreError::InUse(_))) || tries == 0 {
+            return opened;
+        }
+        let held = ask(&config.store, &Question::Status, |_| false).await;
+        if !matches!(held, Err(ControlError::NobodyThere)) {
+            return opened;
+        }
+        tries -= 1;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 fn user_agent(config: &Config) -> String {

@@ -1,5 +1,6 @@
 //! The commands. Data goes to stdout, words for people to stderr.
 
+mod answer;
 mod args;
 mod ask;
 mod check;
@@ -12,7 +13,9 @@ mod signals;
 mod spans;
 mod status;
 mod table;
+mod task_file;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -71,6 +74,13 @@ impl<E: std::error::Error> From<E> for Failure {
             exit: Exit::Error,
             words: error.to_string(),
         }
+    }
+}
+
+fn in_folder(folder: &Path, error: &std::io::Error) -> Failure {
+    Failure {
+        exit: Exit::Error,
+        words: format!("{}: {error}", folder.display()),
     }
 }
 

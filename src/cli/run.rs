@@ -1,8 +1,7 @@
 //! `run`: a task file through the gate, to the end of the list.
 
-use std::fs::File;
 use std::io::{self, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +10,8 @@ use super::check;
 use super::progress::Progress;
 use super::show::say;
 use super::signals::Signals;
-use super::{Exit, Failure, gate};
+use super::task_file::TaskFile;
+use super::{Exit, Failure, gate, in_folder};
 use crate::admission::Admission;
 use crate::clock::wall_offset;
 use crate::config::{Config, Overrides};
@@ -19,16 +19,15 @@ use crate::egress::{Bodies, Egress};
 use crate::outcome::Outcome;
 use crate::schedule::list::{Context, ListFault, tasks};
 use crate::schedule::{
-    Fetch, Handle, Job, JobRecord, Results, Schedule, Settings, Started, Stop, SubmitError,
+    Completed, Fetch, Handle, Job, JobRecord, Results, Schedule, Settings, Started, Stop,
+    SubmitError,
 };
 use crate::serve::{Control, Desk, Gate};
-use crate::store::IfMissing;
 
 pub(super) async fn run(overrides: &Overrides, args: RunArgs) -> Result<Exit, Failure> {
     let config = gate::config(overrides)?;
-    std::fs::create_dir_all(&args.out).map_err(|error| in_folder(&args.out, &error))?;
-    let list = TaskFile::of(&args)?;
-    let checked = check::tasks(list.path())?;
+    let list = TaskFile::of(&args.tasks, &args.out)?;
+    let checked = check::read(list.open()?, list.path())?;
     if checked.bad_count > 0 {
         check::report(&args.tasks, &checked);
         if !args.skip_bad {
@@ -36,7 +35,8 @@ pub(super) async fn run(overrides: &Overrides, args: RunArgs) -> Result<Exit, Fa
             return Ok(Exit::Usage);
         }
     }
-    let admission = gate::open(&config, &config.store, IfMissing::Create)?;
+    std::fs::create_dir_all(&args.out).map_err(|error| in_folder(&args.out, &error))?;
+    let admission = gate::open_for_long(&config).await?;
     let ended = with_gate(&config, &args, &list, &admission).await;
     let closed = admission.close().wait().await;
     // What went wrong first says most.
@@ -54,10 +54,12 @@ async fn with_gate(
     admission.name_lanes()?;
     let wire = gate::wire(config, admission);
     let egress = Arc::new(Egress::new(admission.clone(), &wire)?);
-    let bodies = Bodies::in_folder(&args.out).map_err(|error| in_folder(&args.out, &error))?;
     let job = Arc::new(Job::of(admission.store().clone(), &args.out)?);
+    // First of all in the folder: it tells whether another run works there.
     let mut results = open_results(&args.out, &job)?;
+    let bodies = Bodies::in_folder(&args.out).map_err(|error| in_folder(&args.out, &error))?;
     let metrics = gate::metrics();
+    let mut signals = Signals::new()?;
     let schedule = Schedule {
         admission: admission.clone(),
         job: job.clone(),
@@ -80,8 +82,14 @@ async fn with_gate(
         }),
         schedule: Some(handle.clone()),
     };
-    let control = Control::open(desk, metrics).await?;
-    let mut signals = Signals::new()?;
+    // Calls may be under way: whatever fails from here on, they are ended first.
+    let mut failed = None;
+    let mut fail = |failure: Failure| {
+        failed.get_or_insert(failure);
+        handle.stop();
+    };
+    let control = Control::open(desk, metrics).await;
+    let control = control.map_err(|error| fail(in_folder(&config.store, &error)));
     let mut progress = Progress::new(admission.clone(), job.clone());
     let deadline = tokio::time::sleep(args.deadline.unwrap_or(Duration::MAX));
     tokio::pin!(deadline);
@@ -90,17 +98,26 @@ async fn with_gate(
     } else {
         Conflicts::Stop
     };
-    let submitted = submit(list.path(), conflicts, admission, &handle);
+    let submitted = submit(list, conflicts, admission, &handle);
     tokio::pin!(submitted);
     let mut loading = true;
     let mut late = false;
+    let mut append = |done: &Completed| {
+        let appended = results.append(done.place, &done.line);
+        appended.map_err(|error| in_folder(&args.out, &error))
+    };
     let mut stop = loop {
         tokio::select! {
-            Some(done) = completed.recv() => results.append(done.place, &done.line).map_err(|error| in_folder(&args.out, &error))?,
+            Some(done) = completed.recv() => append(&done).unwrap_or_else(&mut fail),
             submitted = &mut submitted, if loading => {
                 loading = false;
-                progress.submitted(submitted?);
-                handle.seal();
+                match submitted {
+                    Ok(known) => {
+                        progress.submitted(known);
+                        handle.seal();
+                    }
+                    Err(failure) => fail(failure),
+                }
             }
             stop = &mut stopped => break stop.unwrap_or_else(|error| Stop::Fault(error.to_string())),
             number = signals.next() => signals.stop(number, &handle),
@@ -112,14 +129,15 @@ async fn with_gate(
         }
     };
     while let Ok(done) = completed.try_recv() {
-        results
-            .append(done.place, &done.line)
-            .map_err(|error| in_folder(&args.out, &error))?;
+        append(&done).unwrap_or_else(&mut fail);
     }
     drop(control);
     progress.end();
     let record = job.record();
     summary(&args.out, &record);
+    if let Some(failure) = failed {
+        return Err(failure);
+    }
     if let Stop::Fault(words) = &mut stop {
         return Err(Failure {
             exit: Exit::Error,
@@ -132,13 +150,6 @@ async fn with_gate(
         (_, Some(number)) => Exit::Signal(number),
         _ => Exit::Deferred,
     })
-}
-
-fn in_folder(folder: &Path, error: &io::Error) -> Failure {
-    Failure {
-        exit: Exit::Error,
-        words: format!("{}: {error}", folder.display()),
-    }
 }
 
 fn open_results(out: &Path, job: &Job) -> Result<Results, Failure> {
@@ -168,12 +179,13 @@ const PIECE: usize = 1000;
 
 /// Hands the file's tasks over; those of an earlier run are known.
 async fn submit(
-    path: &Path,
+    list: &TaskFile,
     conflicts: Conflicts,
     admission: &Arc<Admission>,
     handle: &Handle,
 ) -> Result<u64, Failure> {
-    let file = BufReader::with_capacity(1 << 20, check::open(path)?);
+    let path = list.path();
+    let file = BufReader::with_capacity(1 << 20, list.open()?);
     let env = |name: &str| std::env::var(name).ok();
     let context = Context {
         env: &env,
@@ -212,7 +224,6 @@ async fn submit(
                 .first()
                 .filter(|_| conflicts == Conflicts::Stop)
             {
-                handle.stop();
                 return Err(Failure::usage(format!(
                     "{}: the id {id} was asked for before with another method, URL, headers or body: \
                      give the new call another id, or its results another --out",
@@ -253,42 +264,5 @@ fn summary(out: &Path, record: &JobRecord) {
     say(&format!("results: {}", out.join("results.jsonl").display()));
     if left > 0 {
         say("run the same command again to go on");
-    }
-}
-
-/// The file of tasks; what comes from stdin is kept until the run is over.
-struct TaskFile {
-    path: PathBuf,
-    spooled: bool,
-}
-
-impl TaskFile {
-    fn of(args: &RunArgs) -> Result<Self, Failure> {
-        if args.tasks.as_os_str() != "-" {
-            return Ok(Self {
-                path: args.tasks.clone(),
-                spooled: false,
-            });
-        }
-        let path = args.out.join(".tasks-from-stdin");
-        let copied =
-            File::create(&path).and_then(|mut file| io::copy(&mut io::stdin().lock(), &mut file));
-        copied.map_err(|error| in_folder(&path, &error))?;
-        Ok(Self {
-            path,
-            spooled: true,
-        })
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for TaskFile {
-    fn drop(&mut self) {
-        if self.spooled {
-            let _ = std::fs::remove_file(&self.path);
-        }
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -24,6 +25,10 @@ use super::desk::Desk;
 use super::question::Question;
 
 const FILE: &str = "control.json";
+/// Only a gate's answer has it: when a gate was killed, another program may get its port.
+const FROM_A_GATE: &str = "tidegate-control";
+/// A gate begins its answer at once, whatever it has to do for it.
+const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 
 /// How to reach the gate that holds a store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -153,7 +158,10 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byt
     }
     let question: Question = match serde_json::from_slice(&body) {
         Ok(question) => question,
-        Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
+        Err(error) => {
+            let status = StatusCode::BAD_REQUEST;
+            return (status, [(FROM_A_GATE, "1")], error.to_string()).into_response();
+        }
     };
     let (rows, mut found) = mpsc::channel(256);
     let (lines, body) = mpsc::channel::<String>(256);
@@ -176,7 +184,7 @@ async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Byt
         };
         let _ = lines.send(format!("{last}\n")).await;
     });
-    Body::new(Lines(body)).into_response()
+    ([(FROM_A_GATE, "1")], Body::new(Lines(body))).into_response()
 }
 
 /// A channel as a body.
@@ -216,23 +224,15 @@ pub async fn ask(
         .post(format!("http://{to}/ask"))
         .bearer_auth(&address.token)
         .body(body)
-        .send()
-        .await;
-    let mut response = match asked {
-        Ok(response) => response,
-        Err(error) if error.is_connect() => return Err(ControlError::NobodyThere),
-        Err(_) => return Err(ControlError::Cut),
+        .send();
+    let mut response = match tokio::time::timeout(LONGEST_SILENCE, asked).await {
+        Ok(Ok(response)) if response.headers().contains_key(FROM_A_GATE) => response,
+        _ => return Err(ControlError::NobodyThere),
     };
-    match response.status() {
-        StatusCode::OK => {}
-        // Another program has the port now.
-        StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND => return Err(ControlError::NobodyThere),
-        status => {
-            return Err(ControlError::Answer(format!(
-                "{status}: {}",
-                response.text().await.unwrap_or_default()
-            )));
-        }
+    if response.status() != StatusCode::OK {
+        let status = response.status();
+        let words = response.text().await.unwrap_or_default();
+        return Err(ControlError::Answer(format!("{status}: {words}")));
     }
     let mut text = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|_| ControlError::Cut)? {

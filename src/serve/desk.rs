@@ -180,7 +180,15 @@ pub(super) fn key(admission: &Admission, text: &str) -> Result<TargetKey, Answer
 }
 
 fn located(text: &str) -> Result<Located, AnswerError> {
-    locate(text).map_err(|rejection| AnswerError::Question(format!("refused {rejection}")))
+    locate(text).map_err(|rejection| {
+        // Userinfo and queries may be secrets, and errors end up in logs.
+        let which = if text.contains(['@', '?']) {
+            String::new()
+        } else {
+            format!(" ({text:?})")
+        };
+        AnswerError::Question(format!("refused {rejection}{which}"))
+    })
 }
 
 fn chosen(admission: &Admission, text: &str) -> Result<Chosen, AnswerError> {

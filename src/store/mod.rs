@@ -5,12 +5,12 @@
 //! belongs to one process at a time, is marked with the version of its format,
 //! and is never created over somebody else's files.
 
+mod folder;
 mod keys;
 mod value;
 mod writer;
 
-use std::fs::{File, TryLockError};
-use std::io::Write as _;
+use std::fs::File;
 use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,17 +18,13 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
+use folder::Making;
 pub use keys::{Space, last_number, numbered, paired};
 pub use value::{ValueError, decode, encode};
 pub use writer::{Changes, Durable, Fault};
 
 use crate::clock::{Anchor, Clock, Moment, SystemClock};
 
-/// The version of the folder's layout that this build reads and writes.
-const FORMAT: &str = "1";
-const MARKER: &str = "tidegate-store";
-const UNFINISHED_MARKER: &str = "tidegate-store.new";
-const LOCK: &str = "lock";
 const DATABASE: &str = "db";
 const CACHE_BYTES: u64 = 128 << 20;
 
@@ -42,7 +38,7 @@ pub enum StoreError {
     #[error("there is no store at {}: `tidegate run` makes one; name another with --store", .0.display())]
     Missing(PathBuf),
     /// Another layout.
-    #[error("{} has store format {found}; this build reads format {FORMAT}: use the version of tidegate that wrote it, or another --store", folder.display())]
+    #[error("{} has store format {found}; this build reads format {}: use the version of tidegate that wrote it, or another --store", folder.display(), folder::FORMAT)]
     OtherFormat {
         /// Where.
         folder: PathBuf,
@@ -108,9 +104,9 @@ impl Store {
     /// # Errors
     /// When it cannot be opened; nothing in it has been changed then.
     pub fn open(folder: &Path, if_missing: IfMissing, min_free: u64) -> Result<Self, StoreError> {
-        prepare(folder, if_missing)?;
-        let lock = lock(folder)?;
-        finish_making(folder)?;
+        folder::prepare(folder, if_missing)?;
+        let lock = folder::lock(folder)?;
+        let making = Making::of(folder)?;
         let config = sled::Config::new()
             .path(folder.join(DATABASE))
             .cache_capacity(CACHE_BYTES)
@@ -123,7 +119,12 @@ impl Store {
         let db = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| open_database(&config)))
             .map_err(|_| database("it is damaged".into()))?
             .map_err(|error| database(error.to_string()))?;
-        let clock = Arc::new(SystemClock::resumed(saved_clock(&db)));
+        let saved = saved_clock(&db);
+        if saved.is_none() && making == Making::Over {
+            // sled takes a log that it cannot read for a new one, and a new one has every budget full.
+            return Err(database("what it held is gone".into()));
+        }
+        let clock = Arc::new(SystemClock::resumed(saved));
         let io = |error| StoreError::Io {
             path: folder.to_owned(),
             error,
@@ -140,6 +141,10 @@ impl Store {
         changes.put(Space::Meta, ANCHOR, store.clock.anchor());
         // First in line, so it is durable before anything that leans on it.
         store.write(changes).detach();
+        if making == Making::UnderWay {
+            store.settle()?;
+            folder::finish(folder)?;
+        }
         Ok(store)
     }
 
@@ -311,91 +316,6 @@ fn saved_clock(db: &sled::Db) -> Option<(Anchor, Moment)> {
         .and_then(|bytes| decode(&bytes).ok())
         .unwrap_or(Moment::ZERO);
     Some((anchor, latest))
-}
-
-/// Makes sure that the folder is a store of this format.
-fn prepare(folder: &Path, if_missing: IfMissing) -> Result<(), StoreError> {
-    let marker = folder.join(MARKER);
-    let io = |path: &Path| {
-        let path = path.to_owned();
-        move |error| StoreError::Io { path, error }
-    };
-    match std::fs::read_to_string(&marker) {
-        Ok(text) => {
-            let found = text
-                .trim()
-                .strip_prefix("format ")
-                .unwrap_or("unknown")
-                .to_owned();
-            return if found == FORMAT {
-                Ok(())
-            } else {
-                Err(StoreError::OtherFormat {
-                    folder: folder.to_owned(),
-                    found,
-                })
-            };
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(io(&marker)(error)),
-    }
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries
-            .filter_map(Result::ok)
-            .filter(|entry| entry.file_name() != LOCK && entry.file_name() != UNFINISHED_MARKER)
-            .count(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
-        Err(error) => return Err(io(folder)(error)),
-    };
-    if entries > 0 {
-        return Err(StoreError::NotAStore(folder.to_owned()));
-    }
-    if if_missing == IfMissing::Fail {
-        return Err(StoreError::Missing(folder.to_owned()));
-    }
-    std::fs::create_dir_all(folder).map_err(io(folder))?;
-    // Under its name only when it is whole: a kill must not leave half of it.
-    let unfinished = folder.join(UNFINISHED_MARKER);
-    let mut file = File::create(&unfinished).map_err(io(&unfinished))?;
-    file.write_all(format!("format {FORMAT}\n").as_bytes())
-        .and_then(|()| file.sync_all())
-        .and_then(|()| std::fs::rename(&unfinished, &marker))
-        .map_err(io(&marker))
-}
-
-/// A kill may have left sled's settings half written; it makes them before its
-/// log, so that without a log nothing is lost with them.
-fn finish_making(folder: &Path) -> Result<(), StoreError> {
-    let database = folder.join(DATABASE);
-    if database.join("db").exists() {
-        return Ok(());
-    }
-    let path = database.join("conf");
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(StoreError::Io { path, error })
-        }
-        _ => Ok(()),
-    }
-}
-
-fn lock(folder: &Path) -> Result<File, StoreError> {
-    let path = folder.join(LOCK);
-    let io = |error| StoreError::Io {
-        path: path.clone(),
-        error,
-    };
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(io)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StoreError::InUse(folder.to_owned())),
-        Err(TryLockError::Error(error)) => Err(io(error)),
-    }
 }
 
 #[cfg(test)]

@@ -52,31 +52,51 @@ fn somebody_elses_folder_is_left_alone() {
 
 #[test]
 fn a_store_whose_making_was_cut_is_made_to_its_end() {
-    let cuts: [(&str, &str); 3] = [
-        ("tidegate-store.new", "form"),
-        ("lock", ""),
-        // sled writes a checksum behind this.
-        (
-            "db/conf",
-            "segment_size: 524288\nuse_compression: false\nversion: 0.34\n",
-        ),
+    let settings = "segment_size: 524288\nuse_compression: false\nversion: 0.34\n";
+    let cuts: [&[(&str, &str)]; 5] = [
+        &[("tidegate-store.new", "")],
+        &[("tidegate-store.new", "form")],
+        &[("lock", "")],
+        // sled writes a checksum behind its settings.
+        &[("tidegate-store.new", ""), ("db/conf", settings)],
+        &[
+            ("tidegate-store.new", ""),
+            ("db/conf", ""),
+            ("db/db", "noise"),
+        ],
     ];
-    for (file, text) in cuts {
+    for files in cuts {
         let folder = tempfile::tempdir().unwrap();
-        if file.starts_with("db/") {
-            std::fs::create_dir_all(folder.path().join("db/blobs")).unwrap();
-            std::fs::write(folder.path().join(MARKER), "format 1\n").unwrap();
+        std::fs::create_dir_all(folder.path()).unwrap();
+        for (file, text) in files {
+            let path = folder.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
         }
-        std::fs::write(folder.path().join(file), text).unwrap();
-        open(folder.path()).unwrap_or_else(|error| panic!("{file}: {error}"));
-        open(folder.path()).unwrap_or_else(|error| panic!("{file}: {error}"));
+        for _ in 0..2 {
+            open(folder.path()).unwrap_or_else(|error| panic!("{files:?}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn a_database_that_is_gone_or_unreadable_is_not_made_anew() {
+    for damage in ["", "noise that was a log once"] {
+        let folder = tempfile::tempdir().unwrap();
+        drop(open(folder.path()).unwrap());
+        std::fs::write(folder.path().join("db/db"), damage.repeat(1000)).unwrap();
+        let error = open(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("cannot be read"), "{error}");
+        std::fs::remove_dir_all(folder.path().join("db")).unwrap();
+        let error = open(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("is gone"), "{error}");
     }
 }
 
 #[test]
 fn another_format_and_a_missing_store_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join(MARKER), "format 99\n").unwrap();
+    std::fs::write(folder.path().join(folder::MARKER), "format 99\n").unwrap();
     let error = open(folder.path()).unwrap_err();
     assert!(error.to_string().contains("store format 99"), "{error}");
     let nowhere = folder.path().join("nowhere");

@@ -1,9 +1,11 @@
-//! The other side: targets on the loopback interface that log what reaches them.
+//! The other side: targets on the loopback interface that log what reaches them, and the gate as a
+//! process.
 #![allow(dead_code, unused_imports, reason = "each test binary uses a part")]
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
     clippy::panic,
+    clippy::indexing_slicing,
     reason = "a judge keeps its own clock and threads, and fails loudly"
 )]
 
@@ -12,5 +14,7 @@ pub mod driven;
 pub mod gate;
 pub mod handmade;
 pub mod loopback;
+#[cfg(feature = "cli")]
+pub mod site;
 pub mod tls;
 pub mod wait;
