@@ -3,6 +3,13 @@
 //! been let through, and nothing is written but the count of deferrals.
 //!
 //! `cargo bench --bench decision`
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::mem_forget,
+    clippy::panic,
+    reason = "a benchmark that cannot be set up has nothing to report"
+)]
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

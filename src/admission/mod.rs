@@ -18,7 +18,7 @@ mod upkeep;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use dashmap::DashMap;
 use tokio::sync::mpsc;
@@ -34,7 +34,7 @@ use crate::audit::{Event, Log};
 use crate::budget::{
     Bucket, BucketId, Never, Refusal, Rulebook, SavedBucket, SavedStops, Scope, Tier,
 };
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 use crate::step::Step;
 use crate::store::{Space, Store, StoreError};
 use crate::target::{TargetKey, locate};
@@ -46,7 +46,7 @@ pub struct Admission {
     log: Log,
     clock: Arc<dyn Clock>,
     policy: Policy,
-    rulebook: RwLock<Arc<Rulebook>>,
+    rulebook: RwLock<Rules>,
     revisions: revisions::Revisions,
     lanes: DashMap<TargetKey, Arc<Lane>>,
     buckets: DashMap<Scope, Arc<Bucket>>,
@@ -54,6 +54,13 @@ pub struct Admission {
     watchers: Mutex<Vec<mpsc::UnboundedSender<News>>>,
     chance: RandomState,
     draws: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Rules {
+    book: Arc<Rulebook>,
+    /// When they came into force.
+    since: Moment,
 }
 
 impl Admission {
@@ -70,12 +77,16 @@ impl Admission {
     ) -> Result<Arc<Self>, StoreError> {
         let (log, interrupted) = Log::open(store.clone(), clock.clone())?;
         let revisions = revisions::Revisions::load(&store)?;
+        let rules = Rules {
+            book: Arc::new(rulebook),
+            since: clock.now(),
+        };
         let admission = Self {
             store,
             log,
             clock,
             policy,
-            rulebook: RwLock::new(Arc::new(rulebook)),
+            rulebook: RwLock::new(rules),
             revisions,
             lanes: DashMap::new(),
             buckets: DashMap::new(),
@@ -115,10 +126,11 @@ impl Admission {
     /// The rules in force.
     #[must_use]
     pub fn rulebook(&self) -> Arc<Rulebook> {
-        self.rulebook
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.rules().book.clone()
+    }
+
+    fn rules(&self) -> RwLockReadGuard<'_, Rules> {
+        self.rulebook.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Finds the lane of a call; takes nothing.
@@ -151,8 +163,15 @@ impl Admission {
         if let Some(lane) = self.lanes.get(key) {
             return Ok(lane.clone());
         }
-        let lane = Arc::new(Lane::new(key.clone(), self.resolve(key)?));
-        Ok(self.lanes.entry(key.clone()).or_insert(lane).clone())
+        // Made under the entry's lock: rules adopted meanwhile either were read
+        // here, or find the lane.
+        let lane = self.lanes.entry(key.clone()).or_try_insert_with(|| {
+            let resolved = self.resolve(key)?;
+            // Its buckets may be older than the rules: a hold makes one too.
+            self.refit(&resolved);
+            Ok::<_, StoreError>(Arc::new(Lane::new(key.clone(), resolved)))
+        })?;
+        Ok(lane.clone())
     }
 
     fn resolve(&self, key: &TargetKey) -> Result<Resolved, StoreError> {
@@ -172,31 +191,26 @@ impl Admission {
         }
         // Read under the entry's lock: an evicted bucket is gone from the
         // store before another of its scope is made.
-        let entry = self.buckets.entry(tier.scope.clone());
-        let dashmap::Entry::Vacant(vacant) = entry else {
-            return self
-                .bucket_of(&tier.scope)
-                .map_or_else(|| self.bucket(tier), Ok);
+        let vacant = match self.buckets.entry(tier.scope.clone()) {
+            dashmap::Entry::Occupied(made_meanwhile) => return Ok(made_meanwhile.get().clone()),
+            dashmap::Entry::Vacant(vacant) => vacant,
         };
         let name = tier.scope.to_string();
         let saved: Option<SavedBucket> = self.store.get(Space::Bucket, name.as_bytes())?;
         let stops: Option<SavedStops> = self.store.get(Space::Stop, name.as_bytes())?;
         let id = BucketId(self.next_bucket.fetch_add(1, Ordering::Relaxed));
-        let now = self.clock.now();
+        // Since the rules are in force, what was spent comes back at their rate.
+        let since = self.rules().since;
         let offset = self.clock.utc_offset();
         let bucket = Bucket::resumed(
             id,
             tier,
             &saved.unwrap_or_default(),
             stops.unwrap_or_default(),
-            now,
+            since,
             offset,
         );
         Ok(vacant.insert(Arc::new(bucket)).clone())
-    }
-
-    fn bucket_of(&self, scope: &Scope) -> Option<Arc<Bucket>> {
-        self.buckets.get(scope).map(|bucket| bucket.clone())
     }
 
     /// Tells the caller whenever a bucket may have become ready earlier than

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::{Admission, News};
+use super::{Admission, News, Resolved, Rules};
 use crate::audit::{Event, Interrupted};
 use crate::budget::{Rulebook, SavedBucket, Scope, peek};
 use crate::store::{Changes, Durable, Space, StoreError, paired};
@@ -82,17 +82,18 @@ impl Admission {
     /// # Errors
     /// When what was spent cannot be read; lanes before it have the new rules.
     pub fn adopt(&self, rulebook: Rulebook) -> Result<(), StoreError> {
+        let since = self.clock.now();
         *self
             .rulebook
             .write()
-            .unwrap_or_else(PoisonError::into_inner) = Arc::new(rulebook);
+            .unwrap_or_else(PoisonError::into_inner) = Rules {
+            book: Arc::new(rulebook),
+            since,
+        };
         let lanes: Vec<_> = self.lanes.iter().map(|lane| lane.clone()).collect();
-        let (now, offset) = (self.clock.now(), self.clock.utc_offset());
         for lane in lanes {
             let resolved = self.resolve(lane.key())?;
-            for (bucket, tier) in resolved.buckets.iter().zip(&resolved.terms.tiers) {
-                bucket.refit(tier, now, offset);
-            }
+            self.refit(&resolved);
             let changed: Vec<_> = resolved.bucket_ids().collect();
             lane.replace(resolved);
             changed
@@ -100,6 +101,25 @@ impl Admission {
                 .for_each(|bucket| self.tell(News::Changed(bucket)));
         }
         Ok(())
+    }
+
+    /// Puts the terms of a lane in force in its buckets, and on record what
+    /// was spent as of that instant.
+    pub(super) fn refit(&self, resolved: &Resolved) {
+        for (bucket, tier) in resolved.buckets.iter().zip(&resolved.terms.tiers) {
+            let mut state = bucket.lock();
+            let before = state.saved();
+            // Now under the lock: a call may have left since the last bucket.
+            state.refit(tier, self.clock.now(), self.clock.utc_offset());
+            let after = state.saved();
+            if after != before {
+                let mut changes = Changes::default();
+                changes.put(Space::Bucket, bucket.scope().to_string().as_bytes(), &after);
+                // Handed over under the lock: a settlement's state is either
+                // older and goes first, or newer and goes later.
+                self.store.write(changes).detach();
+            }
+        }
     }
 
     /// Forgets what would answer the same if it were new: lanes that nobody

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::limit::Limit;
 use super::meter::{Meter, SavedMeter, Surroundings};
+use super::meters::Meters;
 use super::pause::{Hold, Pause, Role, Setback};
 use super::rule::Tier;
 use super::scope::Scope;
@@ -73,7 +74,7 @@ pub struct Bucket {
 /// What a bucket holds; only ever seen under its lock.
 #[derive(Debug)]
 pub(crate) struct State {
-    meters: Vec<Meter>,
+    meters: Meters,
     concurrency: Option<NonZeroU32>,
     margin: Duration,
     under_way: u64,
@@ -121,7 +122,7 @@ impl Bucket {
         utc_offset: i64,
     ) -> Self {
         let mut state = State {
-            meters: Vec::new(),
+            meters: Meters::default(),
             concurrency: None,
             margin: Duration::ZERO,
             under_way: 0,
@@ -156,30 +157,25 @@ impl Bucket {
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Takes on another tier's limits; what was spent stays spent.
-    pub fn refit(&self, tier: &Tier, now: Moment, utc_offset: i64) {
-        let mut state = self.lock();
-        let saved: Vec<SavedMeter> = state.meters.iter().map(Meter::saved).collect();
-        state.fit(tier, &saved, now, utc_offset);
-    }
 }
 
 impl State {
+    /// Takes on another tier's limits; what was spent stays spent.
+    pub(crate) fn refit(&mut self, tier: &Tier, now: Moment, utc_offset: i64) {
+        if self.meters.are_of(&tier.limits) {
+            self.margin = tier.arrival_margin;
+            self.concurrency = tier.concurrency;
+            return;
+        }
+        let saved = self.meters.saved();
+        self.fit(tier, &saved, now, utc_offset);
+    }
+
     fn fit(&mut self, tier: &Tier, saved: &[SavedMeter], now: Moment, utc_offset: i64) {
         self.margin = tier.arrival_margin;
         self.concurrency = tier.concurrency;
         let around = self.around(now, utc_offset);
-        let meter = |limit: &Limit| {
-            let same = saved
-                .iter()
-                .find(|saved| saved.identity == limit.identity());
-            same.map_or_else(
-                || Meter::joining(*limit, saved, &around),
-                |same| Meter::resumed(*limit, same, &around),
-            )
-        };
-        self.meters = tier.limits.iter().map(meter).collect();
+        self.meters = Meters::of(&tier.limits, saved, &around);
     }
 
     pub(crate) fn around(&self, now: Moment, utc_offset: i64) -> Surroundings {
@@ -192,11 +188,11 @@ impl State {
     }
 
     pub(crate) fn meters(&self) -> &[Meter] {
-        &self.meters
+        self.meters.in_force()
     }
 
     pub(crate) fn can_ever(&self, cost: NonZeroU32) -> bool {
-        self.meters.iter().all(|meter| meter.can_hold(cost))
+        self.meters().iter().all(|meter| meter.can_hold(cost))
     }
 
     /// What is lacking for a call of `cost` at `now`; the hardest stop first.
@@ -210,7 +206,7 @@ impl State {
         }
         let around = self.around(now, utc_offset);
         let budget = self
-            .meters
+            .meters()
             .iter()
             .map(|meter| (meter.ready(cost, &around), *meter.limit()));
         let budget = budget
@@ -271,7 +267,7 @@ impl State {
     /// one still outstanding, by the time a token takes to come back.
     pub(crate) fn queue_up(&mut self, ready: Moment) -> Moment {
         let place = self.line.max(ready).min(ready.after(LONGEST_LINE));
-        let interval = self.meters.iter().map(|meter| match meter.limit() {
+        let interval = self.meters().iter().map(|meter| match meter.limit() {
             Limit::Quota { .. } => 0,
             limit => limit.interval(),
         });
@@ -282,19 +278,15 @@ impl State {
     pub(crate) fn depart(&mut self, cost: NonZeroU32, departed: Moment, utc_offset: i64) {
         self.under_way = self.under_way.saturating_sub(u64::from(cost.get()));
         let around = self.around(departed, utc_offset);
-        for meter in &mut self.meters {
-            meter.depart(u64::from(cost.get()), departed, &around);
-        }
+        self.meters.depart(u64::from(cost.get()), departed, &around);
     }
 
     /// A call that was under way when its gate died counts as sent now; but
     /// never more is spent than a whole bucket.
     pub(crate) fn recover(&mut self, cost: u32, now: Moment, utc_offset: i64) {
         let around = self.around(now, utc_offset);
-        for meter in &mut self.meters {
-            meter.depart(u64::from(cost), now, &around);
-            meter.clamp(&around);
-        }
+        self.meters.depart(u64::from(cost), now, &around);
+        self.meters.clamp(&around);
     }
 
     /// Gives back what never left.
@@ -337,9 +329,7 @@ impl State {
     }
 
     pub(crate) fn drain(&mut self, now: Moment) {
-        for meter in &mut self.meters {
-            meter.drain(now);
-        }
+        self.meters.drain(now);
     }
 
     pub(crate) fn reach(&mut self) {
@@ -378,7 +368,7 @@ impl State {
 
     pub(crate) fn saved(&self) -> SavedBucket {
         SavedBucket {
-            meters: self.meters.iter().map(Meter::saved).collect(),
+            meters: self.meters.saved(),
             reached: self.reached,
         }
     }
@@ -399,6 +389,6 @@ impl State {
             && self.pause.is_none()
             && self.hold.is_none()
             && now.since(self.used) >= idle
-            && self.meters.iter().all(|meter| meter.is_full(&around))
+            && self.meters.is_full(&around)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::gcra::{Nonconforming, conforms};
-use super::limit::{Identity, Limit, Reset};
+use super::limit::{Limit, Reset};
 use super::tally::{Calendar, Tally};
 use crate::clock::{Moment, nanos};
 
@@ -22,6 +22,9 @@ pub struct Surroundings {
     /// Nanoseconds from decision time to UTC.
     pub utc_offset: i64,
 }
+
+/// The longest that a request is on its way when a day of UTC ends.
+const ON_THE_WAY: Duration = Duration::from_secs(10);
 
 /// A limit with its state.
 #[derive(Clone, Debug)]
@@ -48,7 +51,7 @@ pub enum Spent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedMeter {
     /// Which limit of its scope.
-    pub identity: Identity,
+    pub limit: Limit,
     /// What was spent.
     pub spent: Spent,
 }
@@ -67,42 +70,37 @@ impl Meter {
         Self { limit, spent }
     }
 
-    /// A meter of `limit` that goes on from what was spent under the same
-    /// limit with other numbers: so many tokens spent stay so many.
+    /// A meter of `limit` that goes on from what is known of it. Where only the
+    /// same limit with other numbers is known, so many tokens spent stay so
+    /// many; where only other limits of its scope are, as many are spent as of
+    /// the fullest of them, since the target has seen those calls.
     #[must_use]
-    pub fn resumed(limit: Limit, saved: &SavedMeter, around: &Surroundings) -> Self {
+    pub fn resumed(limit: Limit, known: &[SavedMeter], around: &Surroundings) -> Self {
         let mut meter = Self::full(limit);
-        match (&mut meter.spent, &saved.spent) {
-            (
-                Spent::Paced { interval, tat },
-                Spent::Paced {
-                    interval: old,
-                    tat: old_tat,
-                },
-            ) => {
-                *tat = rescaled(*old_tat, *old, *interval, around.now);
+        let kin = |saved: &&SavedMeter| saved.limit.identity() == limit.identity();
+        let calendar = meter.calendar(around);
+        let itself = known.iter().find(|saved| saved.is_of(&limit));
+        match (&mut meter.spent, itself) {
+            (spent, Some(itself)) => spent.clone_from(&itself.spent),
+            (Spent::Paced { interval, tat }, None) => {
+                let has_kin = known.iter().any(|saved| kin(&saved));
+                let spent = known
+                    .iter()
+                    .filter(|saved| !has_kin || kin(saved))
+                    .filter_map(|saved| saved.in_intervals_of(*interval, around.now));
+                *tat = spent.max().unwrap_or(Moment::ZERO);
             }
-            (Spent::Counted(tally), Spent::Counted(old)) => tally.clone_from(old),
-            _ => {}
-        }
-        meter.clamp(around);
-        meter
-    }
-
-    /// A meter of a limit that is new to its scope: as many tokens are spent
-    /// as the fullest of its neighbours has spent, since those calls were
-    /// made and the target has seen them.
-    #[must_use]
-    pub fn joining(limit: Limit, neighbours: &[SavedMeter], around: &Surroundings) -> Self {
-        let mut meter = Self::full(limit);
-        if let Spent::Paced { interval, tat } = &mut meter.spent {
-            let rescaled = neighbours.iter().filter_map(|saved| match saved.spent {
-                Spent::Paced { interval: old, tat } => {
-                    Some(rescaled(tat, old, *interval, around.now))
+            (Spent::Counted(tally), None) => {
+                let used = known
+                    .iter()
+                    .filter(kin)
+                    .map(|saved| saved.used(around))
+                    .max();
+                // Nobody knows any more when they left: now is the careful guess.
+                if let Some(used) = used.filter(|used| *used > 0) {
+                    tally.add(used, around.now, &calendar);
                 }
-                Spent::Counted(_) => None,
-            });
-            *tat = rescaled.max().unwrap_or(Moment::ZERO);
+            }
         }
         meter.clamp(around);
         meter
@@ -134,22 +132,13 @@ impl Meter {
     #[must_use]
     pub fn saved(&self) -> SavedMeter {
         SavedMeter {
-            identity: self.limit.identity(),
+            limit: self.limit,
             spent: self.spent.clone(),
         }
     }
 
     fn calendar(&self, around: &Surroundings) -> Calendar {
-        let reset = match self.limit {
-            Limit::Quota { reset, .. } => reset,
-            _ => Reset::Rolling,
-        };
-        Calendar {
-            period: self.limit.identity().period,
-            reset,
-            utc_offset: around.utc_offset,
-            margin: nanos(around.margin),
-        }
+        calendar(&self.limit, around)
     }
 
     /// Could `cost` ever be granted?
@@ -267,6 +256,55 @@ impl Meter {
             Spent::Paced { tat, .. } => tat.after(around.margin) <= around.now,
             Spent::Counted(tally) => tally.is_idle(around.now, &self.calendar(around)),
         }
+    }
+}
+
+impl SavedMeter {
+    /// True when it counted just what `limit` counts. For a quota that is so
+    /// whatever its number.
+    #[must_use]
+    pub fn is_of(&self, limit: &Limit) -> bool {
+        match (self.limit, limit) {
+            (Limit::Quota { reset, .. }, Limit::Quota { reset: other, .. }) => {
+                reset == *other && self.limit.identity() == limit.identity()
+            }
+            _ => self.limit == *limit,
+        }
+    }
+
+    /// The tokens spent of it, as a theoretical arrival time in another
+    /// interval; none for a count.
+    fn in_intervals_of(&self, interval: u64, now: Moment) -> Option<Moment> {
+        match self.spent {
+            Spent::Paced { interval: own, tat } => Some(rescaled(tat, own, interval, now)),
+            Spent::Counted(_) => None,
+        }
+    }
+
+    fn used(&self, around: &Surroundings) -> u64 {
+        match &self.spent {
+            Spent::Paced { .. } => 0,
+            Spent::Counted(tally) => tally.used(around.now, &calendar(&self.limit, around)),
+        }
+    }
+}
+
+fn calendar(limit: &Limit, around: &Surroundings) -> Calendar {
+    let reset = match limit {
+        Limit::Quota { reset, .. } => *reset,
+        _ => Reset::Rolling,
+    };
+    // That delays vary little says nothing of how long they are; at the end of
+    // a day that counts.
+    let margin = match reset {
+        Reset::Utc => around.margin.max(ON_THE_WAY),
+        Reset::Rolling => around.margin,
+    };
+    Calendar {
+        period: limit.identity().period,
+        reset,
+        utc_offset: around.utc_offset,
+        margin: nanos(margin),
     }
 }
 

@@ -16,6 +16,7 @@ mod gcra;
 mod limit;
 mod local;
 mod meter;
+mod meters;
 mod pattern;
 mod pause;
 mod rule;
@@ -38,3 +39,6 @@ pub use rule::{
 };
 pub use rulebook::{RuleError, RuleErrors, Rulebook};
 pub use scope::{Scope, ScopeError};
+
+#[cfg(test)]
+mod tests;

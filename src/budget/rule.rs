@@ -44,7 +44,8 @@ pub struct Conduct {
     /// By how much the delays of calls on their way may differ and the
     /// envelope still hold at the target.
     pub arrival_margin: Duration,
-    /// To the head of the answer, and between two parts of its body.
+    /// To the head of the answer, and between two parts of its body; after
+    /// it, a body must have come at 1 KiB a second on average.
     pub timeout: Duration,
     /// Hops after the first.
     pub max_redirects: u32,

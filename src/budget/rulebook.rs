@@ -275,8 +275,9 @@ impl Rulebook {
         }
         let class_terms = rule.classes.iter().find(|terms| terms.rule.name == *class);
         let mut limits = class_terms.map_or_else(Vec::new, |terms| terms.limits.clone());
-        if let (Some(name), false) = (&shared, limits.is_empty()) {
-            // Hosts that share a budget share those of its classes.
+        if let (Some(name), true) = (&shared, class_terms.is_some()) {
+            // Hosts that share a budget share those of its classes. Without a
+            // limit too: should one come, it must know what is under way.
             let scope = Scope::Group(format!("{name}#{class}").into());
             tiers.push(tier(scope, std::mem::take(&mut limits), None));
         }

@@ -53,7 +53,7 @@ pub(super) async fn answer(
     };
     let mut patience = PATIENCE;
     let answered = loop {
-        match answer.from_whoever(config, question).await {
+        match answer.ask_whoever(config, question).await {
             Err(Unanswered::BetweenGates(_))
                 if answer.begun == Begun::No && !patience.is_zero() =>
             {
@@ -79,20 +79,20 @@ impl Answer<'_> {
         self.rows.add(row)
     }
 
-    async fn from_whoever(
+    async fn ask_whoever(
         &mut self,
         config: &Config,
         question: &Question,
     ) -> Result<(), Unanswered> {
         match ask(&config.store, question, |row| self.add(&row)).await {
             Ok(()) => Ok(()),
-            Err(ControlError::NobodyThere) => self.from_the_store(config, question).await,
+            Err(ControlError::NobodyThere) => self.ask_the_store(config, question).await,
             Err(cut @ ControlError::Cut) => Err(Unanswered::BetweenGates(cut.into())),
             Err(error) => Err(Unanswered::For(error.into())),
         }
     }
 
-    async fn from_the_store(
+    async fn ask_the_store(
         &mut self,
         config: &Config,
         question: &Question,
@@ -101,7 +101,7 @@ impl Answer<'_> {
             StoreError::InUse(_) => Unanswered::BetweenGates(error.into()),
             other => Unanswered::For(other.into()),
         })?;
-        let answered = self.from_desk(&desk, question.clone()).await;
+        let answered = self.ask_desk(&desk, question.clone()).await;
         if let Some(gate) = &desk.gate {
             let closed = gate.admission.close().wait().await;
             closed.map_err(|fault| Unanswered::For(fault.into()))?;
@@ -109,7 +109,7 @@ impl Answer<'_> {
         answered.map_err(Unanswered::For)
     }
 
-    async fn from_desk(&mut self, desk: &Desk, question: Question) -> Result<(), Failure> {
+    async fn ask_desk(&mut self, desk: &Desk, question: Question) -> Result<(), Failure> {
         let (sender, mut found) = mpsc::channel::<Value>(256);
         // The receiver goes when the reader has left: then the answer ends as well.
         let shown = async move {

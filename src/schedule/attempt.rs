@@ -108,7 +108,7 @@ impl<W: Work> Worker<W> {
             let heard = match &upshot {
                 Upshot::NotNow(_) => Heard::NotNow,
                 Upshot::NotSent(_) => Heard::NotReached,
-                Upshot::CalledOff => Heard::NotNow,
+                Upshot::CalledOff => Heard::Nothing,
                 _ => Heard::Open,
             };
             let now = clock.now();

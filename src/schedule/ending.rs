@@ -90,7 +90,9 @@ impl<W: Work> Worker<W> {
             return;
         };
         let alarm = match (heard, state.refusing) {
-            (Heard::Open, None) | (Heard::NotNow | Heard::NotReached, Some(_)) => return,
+            (Heard::Nothing, _)
+            | (Heard::Open, None)
+            | (Heard::NotNow | Heard::NotReached, Some(_)) => return,
             (Heard::Open, Some(_)) => {
                 state.refusing = None;
                 None

@@ -63,6 +63,12 @@ impl Lanes {
         self.states.get_mut(&id)
     }
 
+    /// True when an operator's hold was why the last try got no call.
+    pub(super) fn is_held(&self, id: LaneId) -> bool {
+        let blocked = self.get(id).and_then(|state| state.blocked);
+        matches!(blocked, Some((Cause::Held, _)))
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (LaneId, &LaneState)> {
         self.states.iter().map(|(id, state)| (*id, state))
     }

@@ -98,6 +98,8 @@ pub(super) enum Heard {
     Open,
     NotNow,
     NotReached,
+    /// Nothing was sent.
+    Nothing,
 }
 
 const UPKEEP: Duration = Duration::from_secs(10);
@@ -287,6 +289,12 @@ impl<W: Work> Worker<W> {
                     }
                 }
                 Alarm::Deadline(task) => self.expire(task, "its deadline has passed"),
+                Alarm::Stall(lane) if self.lanes.is_held(lane) => {
+                    // An operator's hold is no refusal of the target's.
+                    if let Some(state) = self.lanes.get_mut(lane) {
+                        state.refusing = None;
+                    }
+                }
                 Alarm::Stall(lane) => {
                     // A call that is under way comes back to a count of its own.
                     if let Some(state) = self.lanes.get_mut(lane) {
