@@ -15,7 +15,7 @@ use governor::nanos::Nanos;
 use governor::state::{NotKeyed, StateStore};
 use governor::{Quota, RateLimiter};
 
-use crate::clock::Moment;
+use crate::clock::{Moment, nanos};
 
 /// Why the cells do not fit now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,19 +42,26 @@ pub(super) fn conforms(
     let Some(quota) = Quota::with_period(Duration::from_nanos(interval)) else {
         return Err(Nonconforming::Never);
     };
+    // The difference alone decides. governor adds without a check; kept below
+    // 2^62, as `interval * burst` is, no sum of them wraps.
+    let ahead = nanos(tat.since(at)).min(FAR);
+    let behind = nanos(at.since(tat)).min(FAR);
     let clock = At(Cell::new(0));
     let limiter: RateLimiter<NotKeyed, Tat, &At, NoOpMiddleware<Nanos>> =
-        RateLimiter::new(quota.allow_burst(burst), Tat(tat.as_nanos()), &clock);
-    clock.0.set(at.as_nanos());
+        RateLimiter::new(quota.allow_burst(burst), Tat(ahead), &clock);
+    clock.0.set(behind);
     match limiter.check_n(cost) {
         Ok(Ok(())) => Ok(()),
         Ok(Err(not_until)) => {
-            let earliest = Moment::from_nanos(not_until.earliest_possible().into());
-            Err(Nonconforming::Until(earliest))
+            let wait = Duration::from_nanos(not_until.earliest_possible().into());
+            Err(Nonconforming::Until(at.after(wait)))
         }
         Err(_) => Err(Nonconforming::Never),
     }
 }
+
+/// 146 years in nanoseconds.
+const FAR: u64 = 1 << 62;
 
 #[derive(Debug)]
 struct At(Cell<u64>);
@@ -80,19 +87,94 @@ impl StateStore for Tat {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn n(n: u32) -> NonZeroU32 {
         NonZeroU32::new(n).unwrap()
     }
 
+    /// The same in numbers that cannot wrap.
+    fn exact(tat: u64, interval: u64, burst: u32, cost: u32, at: u64) -> Result<(), Nonconforming> {
+        if cost > burst {
+            return Err(Nonconforming::Never);
+        }
+        let tat = tat.min(at.saturating_add(FAR));
+        let missing = u128::from(burst - cost) * u128::from(interval);
+        let earliest = u128::from(tat).saturating_sub(missing);
+        if u128::from(at) >= earliest {
+            return Ok(());
+        }
+        let earliest = earliest.try_into().unwrap();
+        Err(Nonconforming::Until(Moment::from_nanos(earliest)))
+    }
+
+    const SECOND: u64 = 1_000_000_000;
+    const DAY: u64 = 86_400 * SECOND;
+    const NOW: u64 = 1_800_000_000 * SECOND;
+
+    // `interval * burst` stays below 2^62, as `Limit` sees to. The costs of the first rows are
+    // those at which governor's own check, in a release build, wraps and says yes.
+    #[rustfmt::skip]
+    const CORNERS: &[(u64, u32, u32, u64, u64)] = &[
+        // interval, burst, cost, tat, at
+        (DAY, 10, 213_505, 0, NOW),
+        (DAY, 10, 213_514, 0, NOW),
+        (DAY, 10, 427_009, NOW, NOW),
+        (DAY, 10, 11, 0, NOW),
+        (DAY, 10, 10, 0, NOW),
+        (DAY, 10, u32::MAX, 0, NOW),
+        (SECOND, 1, 2, 0, NOW),
+        (SECOND, 1, u32::MAX, NOW, NOW),
+        (SECOND, u32::MAX, u32::MAX, 0, NOW),
+        (SECOND, u32::MAX, u32::MAX, NOW + 1, NOW),
+        (1, u32::MAX, u32::MAX, NOW, NOW),
+        (1, u32::MAX, 1, u64::MAX, NOW),
+        (1, u32::MAX, u32::MAX, u64::MAX, NOW),
+        (DAY, 50_000, 50_000, u64::MAX, NOW),
+        (DAY, 50_000, 2, u64::MAX - DAY, NOW),
+        (DAY, 50_000, 50_000, 0, u64::MAX),
+        (DAY, 50_000, 50_000, u64::MAX, u64::MAX),
+        (366 * DAY, 145, 145, NOW, NOW),
+        ((1 << 62) - 1, 1, 1, u64::MAX, NOW),
+        ((1 << 62) - 1, 1, 2, 0, NOW),
+        (1, 1, 1, 0, 0),
+    ];
+
     #[test]
-    fn a_cost_above_the_burst_never_conforms_however_large() {
-        let day = 86_400_000_000_000;
-        let now = Moment::from_nanos(1 << 60);
-        for cost in [11, 213_505, u32::MAX] {
-            let decision = conforms(Moment::ZERO, day, n(10), n(cost), now);
-            assert_eq!(decision, Err(Nonconforming::Never));
+    fn no_corner_wraps() {
+        for (interval, burst, cost, tat, at) in CORNERS.iter().copied() {
+            let decision = conforms(
+                Moment::from_nanos(tat),
+                interval,
+                n(burst),
+                n(cost),
+                Moment::from_nanos(at),
+            );
+            let row = format!("{cost} of {burst} each {interval} ns, {tat} at {at}");
+            assert_eq!(decision, exact(tat, interval, burst, cost, at), "{row}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_decides_as_exact_numbers_do(
+            (interval, burst) in (0_u32..62).prop_flat_map(|bits| {
+                (1_u64 << bits..2 << bits).prop_flat_map(|interval| {
+                    let most = (FAR - 1) / interval;
+                    (Just(interval), 1..=u32::try_from(most).unwrap_or(u32::MAX).max(1))
+                })
+            }),
+            cost in 1_u32..,
+            costs_less in any::<bool>(),
+            tat in any::<u64>(),
+            at in any::<u64>(),
+        ) {
+            let cost = if costs_less { 1 + (cost - 1) % burst } else { cost };
+            let moment = Moment::from_nanos;
+            let decision = conforms(moment(tat), interval, n(burst), n(cost), moment(at));
+            prop_assert_eq!(decision, exact(tat, interval, burst, cost, at));
         }
     }
 

@@ -56,6 +56,7 @@ struct Run<'a, G> {
 
 /// What a run came to.
 #[derive(Debug, Default)]
+#[expect(dead_code, reason = "shown when a property fails")]
 pub struct Tally {
     pub granted: usize,
     pub arrived: usize,

@@ -12,7 +12,7 @@ use tidegate::budget::{
     ClassTerms, Conduct, Defaults, Frequency, Limit, Line, PauseScope, PoolRule, Provenance, Reset,
     Rulebook, TargetRule,
 };
-use tidegate::clock::{Clock, ManualClock, Moment};
+use tidegate::clock::{ManualClock, Moment};
 use tidegate::target::{Class, ClassRule, Template};
 
 use super::drive::{Answer, Gate};

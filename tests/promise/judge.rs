@@ -61,6 +61,7 @@ pub struct Arrival {
 
 /// An arrival that the target would have refused.
 #[derive(Debug)]
+#[expect(dead_code, reason = "shown when a property fails")]
 pub struct Over {
     pub policy: Policy,
     pub arrival: Arrival,

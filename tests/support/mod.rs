@@ -2,6 +2,8 @@
 //! process.
 #![allow(dead_code, unused_imports, reason = "each test binary uses a part")]
 #![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
     clippy::disallowed_methods,
     clippy::expect_used,
     clippy::panic,
