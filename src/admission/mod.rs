@@ -230,8 +230,9 @@ impl Admission {
         watchers.retain(|watcher| watcher.send(news).is_ok());
     }
 
-    /// Puts a change of what stops a bucket on record, with the new state.
-    fn note_stops(&self, bucket: &Bucket, event: Event) {
+    /// Puts a change of what stops a bucket on record, with the new state, and
+    /// with what is spent of the buckets that were drained for it.
+    fn note_stops(&self, bucket: &Bucket, drained: &[&Arc<Bucket>], event: Event) {
         let noted = self.log.note_with(event, |changes| {
             let stops = bucket.lock().stops();
             let key = bucket.scope().to_string();
@@ -239,6 +240,10 @@ impl Admission {
                 changes.delete(Space::Stop, key.as_bytes());
             } else {
                 changes.put(Space::Stop, key.as_bytes(), &stops);
+            }
+            for bucket in drained {
+                let key = bucket.scope().to_string();
+                changes.put(Space::Bucket, key.as_bytes(), &bucket.lock().saved());
             }
         });
         noted.detach();

@@ -84,6 +84,7 @@ impl Admission {
         bucket.lock().set_hold(Some(hold.clone()));
         self.note_stops(
             &bucket,
+            &[],
             Event::Held {
                 scope: bucket.scope().clone(),
                 hold,
@@ -112,7 +113,7 @@ impl Admission {
             note,
             at: self.clock.now(),
         };
-        self.note_stops(&bucket, event);
+        self.note_stops(&bucket, &[], event);
         Ok(true)
     }
 }

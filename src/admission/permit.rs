@@ -238,22 +238,25 @@ impl Open {
                 continue;
             }
             *role = Role::Ordinary;
-            let Some(pause) = state.resume() else {
-                continue;
-            };
+            state.free_probe();
             drop(state);
-            // Its tokens would let what has waited through as a herd. A pool
-            // is left alone: strangers draw from it too.
+            // Its tokens would let what has waited through as a herd, and must
+            // be gone before anybody is let through. A pool is left alone:
+            // strangers draw from it too.
             let own = |bucket: &&Arc<Bucket>| !matches!(bucket.scope(), Scope::Pool(_));
-            for bucket in self.resolved.buckets.iter().filter(own) {
+            let drained: Vec<_> = self.resolved.buckets.iter().filter(own).collect();
+            for bucket in &drained {
                 bucket.lock().drain(now);
             }
+            let Some(pause) = bucket.lock().resume(now) else {
+                continue;
+            };
             let event = Event::Resumed {
                 scope: bucket.scope().clone(),
                 pause,
                 at: now,
             };
-            self.admission.note_stops(bucket, event);
+            self.admission.note_stops(bucket, &drained, event);
         }
     }
 
@@ -294,7 +297,7 @@ impl Open {
                     pause,
                     at: now,
                 };
-                self.admission.note_stops(bucket, event);
+                self.admission.note_stops(bucket, &[], event);
             }
             self.admission.tell(News::Changed(bucket.id()));
         }

@@ -322,12 +322,13 @@ impl State {
         pause
     }
 
-    /// The probe was answered: the pause is over, and the bucket empty, so
-    /// that what waited comes back one by one.
-    pub(crate) fn resume(&mut self) -> Option<Pause> {
-        self.pause.take()
+    /// The probe was answered: the pause is over, unless it was lengthened
+    /// while the probe was out.
+    pub(crate) fn resume(&mut self, now: Moment) -> Option<Pause> {
+        self.pause.take_if(|pause| pause.until <= now)
     }
 
+    /// Empties the bucket, so that what waited comes back one by one.
     pub(crate) fn drain(&mut self, now: Moment) {
         self.meters.drain(now);
     }
