@@ -13,6 +13,8 @@ mod support;
 
 #[path = "kill/burst.rs"]
 mod burst;
+#[path = "kill/clock_steps.rs"]
+mod clock_steps;
 #[path = "kill/first_steps.rs"]
 mod first_steps;
 #[path = "kill/hop.rs"]
@@ -29,3 +31,5 @@ mod storm;
 mod ten_thousand;
 #[path = "kill/witness.rs"]
 mod witness;
+#[path = "kill/writes.rs"]
+mod writes;

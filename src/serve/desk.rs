@@ -15,7 +15,7 @@ use crate::budget::Scope;
 use crate::clock::{SystemClock, moment_at, wall_offset};
 use crate::egress::guard::Guard;
 use crate::schedule::Handle;
-use crate::store::{Store, StoreError};
+use crate::store::{Changes, Store, StoreError};
 use crate::target::{Located, TargetKey, locate};
 
 /// Rows of an answer, as they are found.
@@ -97,12 +97,14 @@ impl Desk {
                 let until = for_ms.map(|ms| now.after(Duration::from_millis(ms)));
                 let held =
                     admission.hold(&chosen(admission, &target)?, until, operator(&by, &note))?;
+                self.on_disk().await?;
                 send(&rows, changed(&target, "held", held)?).await;
             }
             Question::Release { target, by, note } => {
                 let admission = &self.gate()?.admission;
                 let released =
                     admission.release(&chosen(admission, &target)?, operator(&by, &note))?;
+                self.on_disk().await?;
                 let words = if released { "released" } else { "was not held" };
                 send(&rows, json!({"target": target, "state": words})).await;
             }
@@ -118,6 +120,11 @@ impl Desk {
             }
         }
         Ok(())
+    }
+
+    /// An operator who was told so relies on it, whatever happens to this process.
+    async fn on_disk(&self) -> Result<(), StoreError> {
+        Ok(self.store.write(Changes::default()).wait().await?)
     }
 
     fn filter(&self, wanted: Wanted) -> Result<Filter, AnswerError> {

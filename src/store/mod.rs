@@ -115,20 +115,25 @@ impl Store {
             folder: folder.to_owned(),
             error,
         };
+        let io = |error| StoreError::Io {
+            path: folder.to_owned(),
+            error,
+        };
         // sled panics on some kinds of damage; to the caller that is one more failed open.
         let db = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| open_database(&config)))
             .map_err(|_| database("it is damaged".into()))?
-            .map_err(|error| database(error.to_string()))?;
+            .map_err(|error| match error {
+                sled::Error::Io(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+                    io(error)
+                }
+                other => database(other.to_string()),
+            })?;
         let saved = saved_clock(&db);
         if saved.is_none() && making == Making::Over {
             // sled takes a log that it cannot read for a new one, and a new one has every budget full.
             return Err(database("what it held is gone".into()));
         }
         let clock = Arc::new(SystemClock::resumed(saved));
-        let io = |error| StoreError::Io {
-            path: folder.to_owned(),
-            error,
-        };
         let writer = writer::Writer::start(db.clone(), folder, min_free).map_err(io)?;
         let store = Self {
             writer,
@@ -274,6 +279,10 @@ impl Store {
     }
 
     fn database(&self, error: &sled::Error) -> StoreError {
+        // After a write that failed, sled says the same to every reader.
+        if let Err(fault @ Fault::Broken(_)) = self.health() {
+            return fault.into();
+        }
         StoreError::Database {
             folder: self.folder.clone(),
             error: error.to_string(),

@@ -1,6 +1,7 @@
 //! Folders that are no store, or none that can be used: said clearly, and left as they are.
 
-use std::fs;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::support::site::{Said, Site};
@@ -123,4 +124,55 @@ fn a_database_that_is_damaged_is_an_error_and_no_new_beginning() {
     let said = said.with(1);
     assert!(said.err.contains("store"), "{}", said.err);
     assert!(arrived(&target).len() <= 5);
+}
+
+#[test]
+fn what_may_not_be_read_or_written_is_said_by_name() {
+    let target = prompt();
+    let site = Site::new(&rule(&target, "100/s", 10));
+    site.tasks([target.url("/1")]);
+    fs::copy(site.path("tidegate.toml"), site.path("other.toml")).unwrap();
+    for folder in ["shut", "fixed"] {
+        fs::create_dir(site.path(folder)).unwrap();
+    }
+    let set = |name: &str, mode| {
+        fs::set_permissions(site.path(name), Permissions::from_mode(mode)).unwrap();
+    };
+    set("tasks.jsonl", 0o000);
+    if File::open(site.path("tasks.jsonl")).is_ok() {
+        println!("not tried: this user may read and write everything");
+        return;
+    }
+    let said = site.run().end().with(2);
+    assert!(
+        said.err.contains("tasks.jsonl: Permission denied"),
+        "{}",
+        said.err
+    );
+    set("tasks.jsonl", 0o600);
+    set("other.toml", 0o000);
+    let said = site.say(&["status", "--config", "other.toml"]).with(2);
+    assert!(
+        said.err.contains("other.toml") && said.err.contains("Permission denied"),
+        "{}",
+        said.err
+    );
+    set("shut", 0o000);
+    set("fixed", 0o500);
+    for folder in ["shut", "fixed"] {
+        for args in [
+            ["run", "tasks.jsonl", "--out", "out", "--store", folder],
+            ["run", "tasks.jsonl", "--store", "store", "--out", folder],
+        ] {
+            let said = site.say(&args).with(1);
+            assert!(
+                said.err.contains(folder) && said.err.contains("Permission denied"),
+                "{args:?}: {}",
+                said.err
+            );
+        }
+    }
+    set("shut", 0o700);
+    set("fixed", 0o700);
+    assert!(arrived(&target).is_empty());
 }

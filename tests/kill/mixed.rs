@@ -80,7 +80,7 @@ fn calls_that_are_cut_are_repeated_where_that_is_safe_and_never_where_it_is_not(
     for _ in 0..KILLS {
         storm.strike();
         // A kill may come before there is a store.
-        if site.store().join("db").exists() {
+        if site.store().join("tidegate-store").exists() {
             let now = Witness::read(&site.store());
             before.iter().for_each(|before| now.remembers(before));
             before = Some(now);
