@@ -1,8 +1,7 @@
 //! When a request leaves, its debt becomes an ordinary spent token.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Admission, Resolved};
 use crate::clock::Moment;
@@ -16,11 +15,17 @@ struct Shared {
     admission: Arc<Admission>,
     resolved: Arc<Resolved>,
     cost: NonZeroU32,
-    at: AtomicU64,
+    // Held until the buckets know as well: whoever settles a call that has
+    // left finds its token among what is spent.
+    stage: Mutex<Stage>,
 }
 
-const UNDER_WAY: u64 = 0;
-const REFUNDED: u64 = u64::MAX;
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    UnderWay,
+    Left(Moment),
+    Refunded,
+}
 
 impl Departure {
     pub(super) fn new(
@@ -28,58 +33,55 @@ impl Departure {
         resolved: Arc<Resolved>,
         cost: NonZeroU32,
     ) -> Self {
+        let stage = Mutex::new(Stage::UnderWay);
         Self(Arc::new(Shared {
             admission,
             resolved,
             cost,
-            at: AtomicU64::new(UNDER_WAY),
+            stage,
         }))
+    }
+
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.0.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The request has left now. Only the first word counts.
     pub fn mark(&self) {
-        let Shared {
-            admission,
-            resolved,
-            cost,
-            at,
-        } = &*self.0;
-        let now = admission.clock.now();
-        let first = at.compare_exchange(
-            UNDER_WAY,
-            now.as_nanos(),
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        );
-        if first.is_ok() {
+        let mut stage = self.stage();
+        if let Stage::UnderWay = *stage {
+            let Shared {
+                admission,
+                resolved,
+                cost,
+                ..
+            } = &*self.0;
+            let now = admission.clock.now();
             for bucket in &resolved.buckets {
                 bucket
                     .lock()
                     .depart(*cost, now, admission.clock.utc_offset());
             }
+            *stage = Stage::Left(now);
         }
     }
 
     pub(super) fn refund(&self) {
-        let Shared {
-            resolved, cost, at, ..
-        } = &*self.0;
-        if at
-            .compare_exchange(UNDER_WAY, REFUNDED, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok()
-        {
-            for bucket in &resolved.buckets {
-                bucket.lock().refund(*cost);
+        let mut stage = self.stage();
+        if let Stage::UnderWay = *stage {
+            for bucket in &self.0.resolved.buckets {
+                bucket.lock().refund(self.0.cost);
             }
+            *stage = Stage::Refunded;
         }
     }
 
     /// When it left, if it has.
     #[must_use]
     pub fn at(&self) -> Option<Moment> {
-        match self.0.at.load(Ordering::Acquire) {
-            UNDER_WAY | REFUNDED => None,
-            at => Some(Moment::from_nanos(at)),
+        match *self.stage() {
+            Stage::Left(at) => Some(at),
+            Stage::UnderWay | Stage::Refunded => None,
         }
     }
 }

@@ -1,10 +1,11 @@
 //! An operator's word: hold a target, let it go. On record with a name.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Admission;
 use crate::audit::Event;
-use crate::budget::{Hold, Scope, Tier};
+use crate::budget::{Hold, Provenance, Scope, Tier};
 use crate::clock::Moment;
 use crate::store::StoreError;
 use crate::target::TargetKey;
@@ -46,16 +47,27 @@ impl Admission {
         tiers.into_iter().find(|tier| tier.scope == scope)
     }
 
-    /// The tier of a pool or a group, as some lane has it.
+    /// The tier of a pool or a group: as some lane has it, or, before any lane
+    /// does, one that limits nothing yet and takes on the rules' limits with
+    /// its first lane. A pool must be one of the rules'.
     fn any_tier(&self, scope: &Scope) -> Option<Tier> {
-        self.lanes.iter().find_map(|lane| {
+        let of_a_lane = self.lanes.iter().find_map(|lane| {
             let resolved = lane.resolved();
-            resolved
-                .terms
-                .tiers
-                .iter()
-                .find(|tier| tier.scope == *scope)
-                .cloned()
+            let mut tiers = resolved.terms.tiers.iter();
+            tiers.find(|tier| tier.scope == *scope).cloned()
+        });
+        let known = match scope {
+            Scope::Pool(name) => self.rulebook().has_pool(name),
+            _ => true,
+        };
+        of_a_lane.or_else(|| {
+            known.then(|| Tier {
+                scope: scope.clone(),
+                limits: Vec::new(),
+                concurrency: None,
+                arrival_margin: Duration::ZERO,
+                provenance: Provenance::by("operator"),
+            })
         })
     }
 

@@ -136,7 +136,7 @@ impl Permit {
     }
 
     /// True when its target was paused or held after it was granted: it should
-    /// be given back. A probe goes out all the same, since the pause is its.
+    /// be given back. The pause that it is to end does not stop a probe.
     #[must_use]
     pub fn is_called_off(&self) -> bool {
         let Some(open) = self.open() else {
@@ -146,7 +146,7 @@ impl Permit {
         let buckets = open.resolved.buckets.iter().zip(&open.roles);
         buckets.into_iter().any(|(bucket, role)| {
             let state = bucket.lock();
-            *role == Role::Ordinary && (state.pause().is_some() || state.is_held(now))
+            state.is_held(now) || (*role == Role::Ordinary && state.pause().is_some())
         })
     }
 
@@ -321,7 +321,7 @@ impl Open {
             News::CallEnded
         };
         let departed = self.departure.at();
-        let lasted = departed.map(|departed| now.since(departed));
+        let lasted = departed.map(|_| now.since(self.intent.decided));
         for (bucket, role) in self.resolved.buckets.iter().zip(&self.roles) {
             let mut state = bucket.lock();
             if *role == Role::Probe {

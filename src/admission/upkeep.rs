@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Admission, News, Resolved, Rules};
 use crate::audit::{Event, Interrupted};
-use crate::budget::{Rulebook, SavedBucket, Scope, peek};
+use crate::budget::{Rulebook, SavedBucket, Scope, TargetRule, peek};
 use crate::store::{Changes, Durable, Space, StoreError, paired};
 use crate::target::TargetKey;
 use crate::telemetry;
@@ -94,7 +94,9 @@ impl Admission {
         for lane in lanes {
             let resolved = self.resolve(lane.key())?;
             self.refit(&resolved);
-            let changed: Vec<_> = resolved.bucket_ids().collect();
+            // Who waits on a bucket that it no longer draws from is woken too.
+            let before = lane.resolved();
+            let changed: Vec<_> = before.bucket_ids().chain(resolved.bucket_ids()).collect();
             lane.replace(resolved);
             changed
                 .into_iter()
@@ -129,6 +131,7 @@ impl Admission {
     pub fn sweep(&self, idle: Duration) -> usize {
         self.log.turn();
         let (now, offset) = (self.clock.now(), self.clock.utc_offset());
+        let rules = self.rulebook();
         self.lanes.retain(|_, lane| {
             let idle_all = || {
                 lane.resolved()
@@ -136,7 +139,9 @@ impl Admission {
                     .iter()
                     .all(|bucket| bucket.lock().is_idle(now, idle, offset))
             };
-            Arc::strong_count(lane) > 1 || !idle_all()
+            let named = |rule: &TargetRule| rule.pattern.origin().is_some();
+            let is_named = || rules.rule(&lane.key().origin).is_some_and(named);
+            Arc::strong_count(lane) > 1 || !idle_all() || is_named()
         });
         self.buckets.retain(|scope, bucket| {
             let keep = Arc::strong_count(bucket) > 1 || !bucket.lock().is_idle(now, idle, offset);
@@ -144,7 +149,10 @@ impl Admission {
                 let mut changes = Changes::default();
                 let saved: Result<Option<SavedBucket>, _> =
                     self.store.get(Space::Bucket, scope.to_string().as_bytes());
-                if !matches!(saved, Ok(None)) {
+                // That a host has answered once is worth keeping: it tells an
+                // outage from a name that leads nowhere.
+                let forgettable = matches!(&saved, Ok(Some(saved)) if !saved.reached);
+                if forgettable {
                     changes.delete(Space::Bucket, scope.to_string().as_bytes());
                     self.store.write(changes).detach();
                 }

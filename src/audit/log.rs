@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::count::Counts;
 use super::event::{Call, Deferred, Event, Intent, Refused, Settlement};
+use super::head::Head;
 use super::segment::Entry;
 use super::tail::{Found, Interrupted, Open, Tail};
 use crate::clock::{Clock, Moment, nanos, wall_offset};
@@ -65,7 +66,9 @@ impl Log {
             tail: Mutex::new(tail),
         };
         log.reserve(next);
-        if let Some(was) = was.filter(|was| was.number > is.number) {
+        let is_other =
+            |was: &Head| was.number > is.number || (was.number == is.number && was.hash != is.hash);
+        if let Some(was) = was.filter(is_other) {
             let event = Event::Truncated {
                 expected: was.number,
                 found: is.number,

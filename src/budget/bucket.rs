@@ -107,6 +107,8 @@ pub struct SavedStops {
     pub hold: Option<Hold>,
 }
 
+/// Nobody is told to come back sooner for a call to end: its end wakes them.
+const SOONEST: Duration = Duration::from_millis(100);
 /// The most by which a place in line lies after the earliest instant.
 const LONGEST_LINE: Duration = Duration::from_mins(5);
 
@@ -217,7 +219,7 @@ impl State {
             && (now < pause.until || pause.probing)
         {
             let end = if pause.probing {
-                now.after(self.typical)
+                now.after(self.typical.max(SOONEST))
             } else {
                 pause.until
             };
@@ -243,7 +245,7 @@ impl State {
             .is_some_and(|most| self.in_flight >= most.get());
         full.then(|| Lack {
             cause: Cause::Concurrency,
-            ready: Some(now.after(self.typical)),
+            ready: Some(now.after(self.typical.max(SOONEST))),
             limit: None,
         })
     }

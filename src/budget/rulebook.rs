@@ -227,6 +227,12 @@ impl Rulebook {
         self.ruling(origin).map(|ruled| &ruled.rule)
     }
 
+    /// True when a rule's pool has this name.
+    #[must_use]
+    pub fn has_pool(&self, name: &str) -> bool {
+        self.pools.contains_key(name)
+    }
+
     /// All rules, in the order given.
     pub fn rules(&self) -> impl Iterator<Item = &TargetRule> {
         self.rules.iter().map(|ruled| &ruled.rule)

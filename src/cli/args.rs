@@ -243,7 +243,7 @@ pub(super) struct AuditArgs {
 #[derive(Debug, ClapArgs)]
 pub(super) struct WindowsArgs {
     /// The width of a window
-    #[arg(long, value_name = "SPAN", default_value = "1min", value_parser = spans::span)]
+    #[arg(long, value_name = "SPAN", default_value = "1min", value_parser = spans::window)]
     pub(super) width: Duration,
     #[command(flatten)]
     pub(super) audit: AuditArgs,
@@ -269,7 +269,7 @@ pub(super) enum ByName {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct CheckArgs {
-    /// A file of tasks
+    /// A file of tasks; `-` reads stdin
     pub(super) tasks: Option<PathBuf>,
 }
 

@@ -190,6 +190,7 @@ const TARGETS: &[Column] = &[
     Column("CALLS", "calls"),
     Column("LIMITS", "limits"),
     Column("PAUSE", "pause.reason"),
+    Column("HELD BY", "hold.by"),
     Column("HOLD", "hold.note"),
 ];
 const TASK_COUNTS: &[Column] = &[
@@ -214,6 +215,7 @@ const EVENTS: &[Column] = &[
     Column("AT", "at"),
     Column("KIND", "kind"),
     Column("TARGET", "target"),
+    Column("NAME", "name"),
     Column("AGENT", "agent"),
     Column("STEP", "step"),
     Column("METHOD", "method"),
@@ -232,6 +234,7 @@ const DECISIONS: &[Column] = &[
     Column("TRAJECTORY", "trajectory"),
     Column("STEP", "step"),
     Column("REVISION", "envelope_revision"),
+    Column("BY", "by"),
     Column("WHY", "why"),
 ];
 const WINDOWS: &[Column] = &[
@@ -260,11 +263,11 @@ const WHO: &[Column] = &[
     Column("BYTES", "bytes"),
 ];
 const ENVELOPES: &[Column] = &[
-    Column("REVISION", "revision"),
-    Column("IN FORCE FROM", "at"),
+    Column("REVISION", "envelope_revision"),
+    Column("IN FORCE FROM", "in_force_since"),
     Column("LIMITS", "limits"),
-    Column("AUTHOR", "author"),
-    Column("SOURCE", "source"),
-    Column("AS OF", "as_of"),
-    Column("NOTE", "note"),
+    Column("AUTHOR", "layers.author"),
+    Column("SOURCE", "layers.source"),
+    Column("AS OF", "layers.as_of"),
+    Column("NOTE", "layers.note"),
 ];

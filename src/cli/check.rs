@@ -57,7 +57,13 @@ pub(super) fn read(file: File, path: &Path) -> Result<Checked, Failure> {
 }
 
 pub(super) fn open(path: &Path) -> Result<File, Failure> {
-    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    // `-` is standard input, as for `run`.
+    let from = if path.as_os_str() == "-" {
+        Path::new("/dev/stdin")
+    } else {
+        path
+    };
+    let file = File::open(from).map_err(|error| unreadable(path, &error))?;
     match file.metadata() {
         Ok(metadata) if metadata.is_dir() => Err(Failure::usage(format!(
             "{} is a folder, not a file of tasks",

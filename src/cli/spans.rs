@@ -10,6 +10,15 @@ pub(super) fn span(text: &str) -> Result<Duration, String> {
     crate::config::duration(text).map_err(|error| error.to_string())
 }
 
+/// A span of whole seconds, at least one.
+pub(super) fn window(text: &str) -> Result<Duration, String> {
+    let width = span(text)?;
+    if width.as_secs() == 0 || width.subsec_nanos() != 0 {
+        return Err("a window is a whole number of seconds, at least 1s".to_owned());
+    }
+    Ok(width)
+}
+
 /// RFC 3339 with any offset, a date in UTC, or a span back from now.
 pub(super) fn instant(text: &str) -> Result<SystemTime, String> {
     if let Ok(at) = text.parse::<Timestamp>() {

@@ -54,7 +54,10 @@ pub(super) fn words(row: &Value) -> String {
                 ["target", "tasks_waiting", "calls"].map(|name| field(target, name));
             let stuck = match field(target, "cause") {
                 cause if cause.is_empty() => String::new(),
-                cause => format!(", {cause} until {}", field(target, "ready_at")),
+                cause => match field(target, "ready_at") {
+                    at if at.is_empty() => format!(", {cause} until released"),
+                    at => format!(", {cause} until {at}"),
+                },
             };
             let _ = writeln!(words, "  {name}: {waiting} waiting, {calls} calls{stuck}");
         }

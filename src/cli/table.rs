@@ -21,11 +21,26 @@ impl Table {
     }
 
     pub(super) fn add(&mut self, row: &Value) {
-        let cells = self.columns.iter().map(|Column(_, path)| {
-            let found = path.split('.').try_fold(row, |value, name| value.get(name));
-            found.map(text).unwrap_or_default()
-        });
+        let cells = self.columns.iter().map(|Column(_, path)| cell(row, path));
         self.rows.push(cells.collect());
+    }
+}
+
+/// What a row has at a path; of a list, what its items have there, each once.
+fn cell(row: &Value, path: &str) -> String {
+    let (name, rest) = path
+        .split_once('.')
+        .map_or((path, None), |(name, rest)| (name, Some(rest)));
+    if let Value::Array(items) = row {
+        let mut found: Vec<String> = items.iter().map(|item| cell(item, path)).collect();
+        found.retain(|text| !text.is_empty());
+        found.dedup();
+        return found.join(", ");
+    }
+    match (row.get(name), rest) {
+        (Some(value), Some(rest)) => cell(value, rest),
+        (Some(value), None) => text(value),
+        (None, _) => String::new(),
     }
 }
 
@@ -99,6 +114,13 @@ mod tests {
             table.to_string(),
             "TARGET            LEFT\nhttp://a.example  3\nx\n"
         );
+    }
+
+    #[test]
+    fn a_list_shows_what_its_items_have_each_once() {
+        let row =
+            serde_json::json!({"layers": [{"author": "a"}, {"author": "a"}, {"author": null}, {}]});
+        assert_eq!(cell(&row, "layers.author"), "a");
     }
 
     #[test]

@@ -220,12 +220,9 @@ impl Egress {
         let conduct = resolved.conduct().clone();
         let wire_request = match self.wire_request(request, located) {
             Ok(wire_request) => wire_request,
-            Err(error) => {
-                let words = classify::words(error);
-                return Ok(Transmission::Failed(
-                    Fault::NotSent(words.clone()),
-                    permit.abandon(&words),
-                ));
+            Err(words) => {
+                let closing = permit.abandon(&words);
+                return Ok(Transmission::Failed(Fault::NotSent(words), closing));
             }
         };
         let journey = Arc::new(Journey::default());
@@ -320,10 +317,9 @@ impl Egress {
         &self,
         request: &Request,
         located: &Located,
-    ) -> Result<reqwest::RequestBuilder, reqwest::Error> {
-        // A method that is no token was refused with its task; anything else
-        // that reqwest cannot build comes back as its own error.
-        let method = reqwest::Method::from_bytes(request.method.as_bytes()).unwrap_or_default();
+    ) -> Result<reqwest::RequestBuilder, String> {
+        let method = reqwest::Method::from_bytes(request.method.as_bytes());
+        let method = method.map_err(|_| "its method is not one".to_owned())?;
         let mut headers = request.headers.clone();
         for name in NOT_THE_CALLERS {
             headers.remove(name);
@@ -336,7 +332,7 @@ impl Egress {
         }
         wire = wire.headers(headers);
         match wire.try_clone().map(reqwest::RequestBuilder::build) {
-            Some(Err(error)) => Err(error),
+            Some(Err(error)) => Err(classify::words(error)),
             _ => Ok(wire),
         }
     }

@@ -31,7 +31,7 @@ impl<W: Work> Worker<W> {
             match self.job.load(turn.task) {
                 Ok(Some(record)) => self.attempt(turn, record),
                 Ok(None) => {
-                    self.tasks.remove(&turn.task);
+                    self.forget(turn.task);
                     self.queue.dropped(turn);
                 }
                 Err(error) => self.fail(&error.to_string()),
@@ -41,7 +41,7 @@ impl<W: Work> Worker<W> {
 
     fn attempt(&mut self, turn: Turn, mut record: Record) {
         let Some(state) = self.lanes.get_mut(turn.lane) else {
-            return;
+            return self.queue.dropped(turn);
         };
         let lane = state.lane.clone();
         let path = url::Url::parse(&record.next.url)
@@ -105,12 +105,7 @@ impl<W: Work> Worker<W> {
         self.running.spawn(async move {
             let mut record = record;
             let Report { upshot, closing } = work.run(record.clone(), permit).await?;
-            let heard = match &upshot {
-                Upshot::NotNow(_) => Heard::NotNow,
-                Upshot::NotSent(_) => Heard::NotReached,
-                Upshot::CalledOff => Heard::Nothing,
-                _ => Heard::Open,
-            };
+            let heard = heard(&upshot);
             let now = clock.now();
             let next = after(&mut record, upshot, now, bounds);
             let mut result = None;
@@ -134,5 +129,23 @@ impl<W: Work> Worker<W> {
                 heard,
             })
         });
+    }
+}
+
+/// What a call says of its target: nothing, unless the target said something.
+fn heard(upshot: &Upshot) -> Heard {
+    match upshot {
+        Upshot::NotNow(_) => Heard::NotNow,
+        Upshot::NotSent(_) => Heard::NotReached,
+        Upshot::Final(_, answer)
+        | Upshot::Rejected(answer)
+        | Upshot::Doubtful(answer)
+        | Upshot::Onward(_, answer)
+        | Upshot::Broken(answer)
+            if answer.status.is_some() =>
+        {
+            Heard::Open
+        }
+        _ => Heard::Nothing,
     }
 }

@@ -75,6 +75,7 @@ impl<W: Work> Worker<W> {
         let why = format!("its target was never reached, in all attempts of another task: {words}");
         for task in self.queue.drain(lane) {
             match self.job.load(task) {
+                Err(error) => self.fail(&error.to_string()),
                 Ok(Some(record)) if record.task.max_attempts.get() > failures => {
                     self.add(task, &record, Place::Back);
                 }
@@ -105,7 +106,7 @@ impl<W: Work> Worker<W> {
         self.queue.alarm(Alarm::Stall(lane), alarm);
     }
 
-    fn forget(&mut self, task: TaskRef) {
+    pub(super) fn forget(&mut self, task: TaskRef) {
         if let Some(pending) = self.tasks.remove(&task) {
             self.lanes.leave(pending.lane);
         }

@@ -159,13 +159,25 @@ impl Job {
         let jobs = Self::all(&store)?;
         let last = jobs.last().map_or(0, |(number, _)| *number);
         let known = jobs.into_iter().find(|(_, record)| record.out == out);
-        let (number, record) = known.unwrap_or((
+        if let Some((number, record)) = known {
+            return Ok(Self {
+                store,
+                number,
+                record: Mutex::new(record),
+            });
+        }
+        let (number, record) = (
             last + 1,
             JobRecord {
                 out,
                 ..JobRecord::default()
             },
-        ));
+        );
+        // Its number is its own from now on, before it has any task.
+        let mut changes = Changes::default();
+        changes.put(Space::Job, &numbered(number), &record.intake());
+        store.write(changes).detach();
+        store.settle()?;
         Ok(Self {
             store,
             number,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::job::{Accepted, Job, NewTask};
+use super::job::{Job, NewTask};
 use super::loading::Loading;
 use super::task::Record;
 use super::view::{Snapshot, TaskView};
@@ -66,6 +66,7 @@ pub struct Handle {
     orders: mpsc::UnboundedSender<Order>,
     job: Arc<Job>,
     admission: Arc<Admission>,
+    intake: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// Everything a schedule that was started gives back.
@@ -91,14 +92,16 @@ impl<W: Work> Schedule<W> {
             orders,
             job: self.job.clone(),
             admission: self.admission.clone(),
+            intake: Arc::default(),
         };
         let job = self.job.clone();
         let mut worker = Worker::new(self, inbox, sender);
         let cut = job.cut()?;
         let mut changes = Changes::default();
         for task in &cut {
-            if let Some(record) = job.load(*task)? {
-                worker.take_up_cut(*task, record, &mut changes);
+            match job.load(*task)? {
+                Some(record) => worker.take_up_cut(*task, record, &mut changes),
+                None => job.taken_up(&mut changes, *task),
             }
         }
         if !cut.is_empty() {
@@ -163,19 +166,24 @@ impl Handle {
     /// # Errors
     /// When they are not.
     pub async fn submit(&self, tasks: Vec<NewTask>) -> Result<Submitted, SubmitError> {
-        let Accepted {
-            new,
-            known,
-            conflicts,
-            durable,
-        } = self.job.accept(tasks, self.admission.clock().now())?;
-        durable.wait().await?;
+        let mine = self.clone();
+        // Goes on when the caller does not: what is accepted is also queued.
+        #[expect(clippy::disallowed_methods, reason = "ends with what it hands over")]
+        let handed_over = tokio::spawn(async move { mine.hand_over(tasks).await });
+        handed_over.await.map_err(|_| Stopped)?
+    }
+
+    async fn hand_over(&self, tasks: Vec<NewTask>) -> Result<Submitted, SubmitError> {
+        // One after the other, to the disk: no id is taken twice.
+        let _turn = self.intake.lock().await;
+        let accepted = self.job.accept(tasks, self.admission.clock().now())?;
+        accepted.durable.wait().await?;
         let submitted = Submitted {
-            new: new.len() as u64,
-            known,
-            conflicts,
+            new: accepted.new.len() as u64,
+            known: accepted.known,
+            conflicts: accepted.conflicts,
         };
-        self.send(Order::Add(new))?;
+        self.send(Order::Add(accepted.new))?;
         Ok(submitted)
     }
 

@@ -173,7 +173,9 @@ impl<W: Work> Worker<W> {
         if !self.running.is_empty() || !self.noted.is_empty() {
             return None;
         }
-        let done = self.sealed && self.tasks.is_empty() && self.loading.is_none();
+        // With its last handle goes whoever could add anything.
+        let sealed = self.sealed || (self.orders.is_closed() && self.orders.is_empty());
+        let done = sealed && self.tasks.is_empty() && self.loading.is_none();
         self.stop.clone().or_else(|| done.then_some(Stop::Done))
     }
 
@@ -326,8 +328,13 @@ impl<W: Work> Worker<W> {
         if state.is_none() && !self.loading.as_mut().is_some_and(unread) {
             return Cancelled::Unknown;
         }
-        let Ok(Some(record)) = self.job.load(task) else {
-            return Cancelled::Unknown;
+        let record = match self.job.load(task) {
+            Ok(Some(record)) => record,
+            Ok(None) => return Cancelled::Unknown,
+            Err(error) => {
+                self.fail(&error.to_string());
+                return Cancelled::Unknown;
+            }
         };
         let ended = Next::Complete(outcome, Answer::error(why));
         self.finish_without_call(task, &record, ended);

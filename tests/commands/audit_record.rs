@@ -177,12 +177,11 @@ fn nothing_secret_is_on_record_or_said() {
         "{audit}"
     );
     let store = std::fs::read(site.path("store/db/db")).unwrap();
-    for secret in ["hunter1"] {
-        assert!(
-            !store
-                .windows(secret.len())
-                .any(|part| part == secret.as_bytes()),
-            "{secret}"
-        );
-    }
+    let secret = "hunter1";
+    assert!(
+        !store
+            .windows(secret.len())
+            .any(|part| part == secret.as_bytes()),
+        "{secret}"
+    );
 }
