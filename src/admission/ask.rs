@@ -8,6 +8,7 @@ use crate::audit::TaskRef;
 use crate::budget::{BucketId, Cause, Deferral, Refusal};
 use crate::clock::Moment;
 use crate::step::Step;
+use crate::store::StoreError;
 
 /// How much of a path goes on record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,4 +111,16 @@ pub enum Wait {
     Until(Option<Moment>, Cause),
     /// For ever: it costs more than there can be.
     Never,
+}
+
+/// Why a call has no lane.
+#[derive(Debug, thiserror::Error)]
+pub enum NoRoute {
+    /// It will never be sent by us.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// What was spent at its target cannot be read: nothing may be sent there,
+    /// and nothing is decided about the call.
+    #[error(transparent)]
+    Unreadable(#[from] StoreError),
 }

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use dashmap::DashMap;
 use tokio::sync::mpsc;
 
-pub use ask::{Ask, News, PathRecording, Policy, StepPolicy, Verdict, Wait};
+pub use ask::{Ask, News, NoRoute, PathRecording, Policy, StepPolicy, Verdict, Wait};
 pub use closing::Closing;
 pub use departure::Departure;
 pub use lane::{Lane, Resolved, Route};
@@ -31,9 +31,7 @@ pub use operator::{Chosen, Operator};
 pub use permit::{Ending, Permit, Word};
 
 use crate::audit::{Event, Log};
-use crate::budget::{
-    Bucket, BucketId, Never, Refusal, Rulebook, SavedBucket, SavedStops, Scope, Tier,
-};
+use crate::budget::{Bucket, BucketId, Rulebook, SavedBucket, SavedStops, Scope, Tier};
 use crate::clock::{Clock, Moment};
 use crate::step::Step;
 use crate::store::{Space, Store, StoreError};
@@ -136,22 +134,14 @@ impl Admission {
     /// Finds the lane of a call; takes nothing.
     ///
     /// # Errors
-    /// A URL without a target is refused, and the refusal is on record.
-    pub fn route(&self, url: &str, method: &str, step: &Step) -> Result<Route, Refusal> {
+    /// A URL without a target is refused, and the refusal is on record; or what
+    /// was spent at its target cannot be read.
+    pub fn route(&self, url: &str, method: &str, step: &Step) -> Result<Route, NoRoute> {
         let located = locate(url).map_err(|rejection| self.reject(rejection, step))?;
         let class = self
             .rulebook()
             .class(&located.origin, method, &located.path, &located.query);
-        let key = TargetKey::new(located.origin.clone(), class);
-        let lane = self.lane(&key).map_err(|error| {
-            // A damaged value must not become a free budget.
-            let detail = format!("its budget cannot be read: {error}");
-            Refusal {
-                reason: Never::InvalidTarget,
-                target: key.to_string(),
-                detail,
-            }
-        })?;
+        let lane = self.lane(&TargetKey::new(located.origin.clone(), class))?;
         Ok(Route { located, lane })
     }
 

@@ -30,7 +30,7 @@ pub use redirect::next_hop;
 pub use reply::{BodyFault, Reply};
 pub use save::{Bodies, Saved, Unsaved};
 
-use crate::admission::{Admission, Ask, Closing, Ending, Permit, Route, Verdict, Word};
+use crate::admission::{Admission, Ask, Closing, Ending, NoRoute, Permit, Route, Verdict, Word};
 use crate::budget::{Deferral, Line, Never, Refusal};
 use crate::outcome::End;
 use crate::step::Step;
@@ -135,11 +135,11 @@ impl Egress {
     ///
     /// # Errors
     /// A refusal, which is on record; no token was asked for.
-    pub fn route(&self, request: &Request, step: &Step) -> Result<Route, Refusal> {
+    pub fn route(&self, request: &Request, step: &Step) -> Result<Route, NoRoute> {
         let route = self.admission.route(&request.url, &request.method, step)?;
         match self.guard.check_host(route.located.origin.host()) {
             Ok(()) => Ok(route),
-            Err(blocked) => Err(self.blocked(&route.located.origin, &blocked, step)),
+            Err(blocked) => Err(self.blocked(&route.located.origin, &blocked, step).into()),
         }
     }
 
@@ -166,7 +166,10 @@ impl Egress {
     pub async fn send(&self, request: &Request, step: &Step) -> Result<Sent, store::Fault> {
         let route = match self.route(request, step) {
             Ok(route) => route,
-            Err(refusal) => return Ok(Sent::Refused(refusal)),
+            Err(NoRoute::Refused(refusal)) => return Ok(Sent::Refused(refusal)),
+            Err(NoRoute::Unreadable(error)) => {
+                return Err(store::Fault::Broken(error.to_string()));
+            }
         };
         let user_agent = request.headers.get(header::USER_AGENT);
         let ask = Ask {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::payload::HttpPayload;
 use super::task::{Answer, Record, TaskCall, Upshot};
 use super::work::{Report, Work};
-use crate::admission::{Closing, Ending, Permit, Route};
+use crate::admission::{Closing, Ending, NoRoute, Permit, Route};
 use crate::budget::{Never, Refusal};
 use crate::egress::{
     Bodies, BodyFault, Egress, Fault, Reply, Request, Transmission, Unsaved, next_hop,
@@ -171,7 +171,7 @@ fn request(call: &TaskCall) -> Result<(Request, HttpPayload), String> {
 }
 
 impl Work for Fetch {
-    fn route(&self, call: &TaskCall, step: &Step) -> Result<Route, Refusal> {
+    fn route(&self, call: &TaskCall, step: &Step) -> Result<Route, NoRoute> {
         let (method, url) = (call.method.to_string(), call.url.to_string());
         self.egress.route(
             &Request {

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use super::task::{Record, TaskCall, Upshot};
-use crate::admission::{Closing, Permit, Route};
-use crate::budget::Refusal;
+use crate::admission::{Closing, NoRoute, Permit, Route};
 use crate::step::Step;
 use crate::store;
 
@@ -24,7 +23,7 @@ pub trait Work: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the gate will never let it through.
-    fn route(&self, call: &TaskCall, step: &Step) -> Result<Route, Refusal>;
+    fn route(&self, call: &TaskCall, step: &Step) -> Result<Route, NoRoute>;
 
     /// What a call names us as, for the record; none where it is what the
     /// gate's calls are named by.

@@ -17,7 +17,7 @@ use super::queue::{Alarm, Eased, LaneId, Queue};
 use super::task::{Answer, Next, Record, after_kill};
 use super::view::TaskState;
 use super::work::Work;
-use crate::admission::{Admission, News};
+use crate::admission::{Admission, News, NoRoute};
 use crate::audit::TaskRef;
 use crate::clock::Moment;
 use crate::outcome::Outcome;
@@ -217,7 +217,8 @@ impl<W: Work> Worker<W> {
     pub(super) fn add(&mut self, task: TaskRef, record: &Record, place: Place) {
         let lane = match self.work.route(&record.next, &record.task.step) {
             Ok(route) => self.lanes.join(route.lane),
-            Err(refusal) => {
+            Err(NoRoute::Unreadable(error)) => return self.fail(&error.to_string()),
+            Err(NoRoute::Refused(refusal)) => {
                 let refused = Next::Complete(Outcome::Refused, Answer::error(refusal.to_string()));
                 return self.finish_without_call(task, record, refused);
             }
