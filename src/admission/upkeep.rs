@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Admission, News, Resolved, Rules};
 use crate::audit::{Event, Interrupted};
-use crate::budget::{Rulebook, SavedBucket, Scope, TargetRule, peek};
+use crate::budget::{Rulebook, Scope, TargetRule, peek};
 use crate::store::{Changes, Durable, Space, StoreError, paired};
 use crate::target::TargetKey;
 use crate::telemetry;
@@ -145,17 +145,14 @@ impl Admission {
         });
         self.buckets.retain(|scope, bucket| {
             let keep = Arc::strong_count(bucket) > 1 || !bucket.lock().is_idle(now, idle, offset);
-            if !keep {
+            // That a host has answered once is worth keeping: it tells an
+            // outage from a name that leads nowhere.
+            if !keep && !bucket.lock().was_reached() {
+                // Unseen, since its last state may be on its way to the disk;
+                // handed over before another of its scope can be made.
                 let mut changes = Changes::default();
-                let saved: Result<Option<SavedBucket>, _> =
-                    self.store.get(Space::Bucket, scope.to_string().as_bytes());
-                // That a host has answered once is worth keeping: it tells an
-                // outage from a name that leads nowhere.
-                let forgettable = matches!(&saved, Ok(Some(saved)) if !saved.reached);
-                if forgettable {
-                    changes.delete(Space::Bucket, scope.to_string().as_bytes());
-                    self.store.write(changes).detach();
-                }
+                changes.delete(Space::Bucket, scope.to_string().as_bytes());
+                self.store.write(changes).detach();
             }
             keep
         });

@@ -390,7 +390,7 @@ impl State {
         self.under_way == 0
             && self.in_flight == 0
             && self.pause.is_none()
-            && self.hold.is_none()
+            && self.hold(now).is_none()
             && now.since(self.used) >= idle
             && self.meters.is_full(&around)
     }
