@@ -6,6 +6,8 @@
 //! of the call that brought it. Results are numbered in the order in which
 //! they become durable, without gaps.
 
+mod record;
+
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -13,13 +15,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+pub use record::JobRecord;
+use record::{Intake, Outcomes};
+
 use super::list::{content, default_id};
 use super::payload::HttpPayload;
 use super::result_line::ResultLine;
 use super::task::{MAX_ATTEMPTS, Record, Repeat, Task, TaskCall};
 use crate::audit::TaskRef;
 use crate::clock::Moment;
-use crate::outcome::Outcome;
 use crate::step::Step;
 use crate::store::{Changes, Durable, Space, Store, StoreError, last_number, numbered, paired};
 
@@ -58,63 +62,6 @@ impl NewTask {
             task,
             content: content(GET, url, &[], &[], None),
         }
-    }
-}
-
-/// What the store knows of a job as a whole. It is kept in two parts, since
-/// tasks are accepted while others end, each in an order of its own: one part
-/// must not carry the other's news to the disk before its time, or after it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct JobRecord {
-    /// Its output folder.
-    pub out: String,
-    /// The number of its next task.
-    next: u64,
-    /// Results so far.
-    pub results: u64,
-    /// Results by outcome, in the order of [`Outcome::ALL`].
-    outcomes: [u64; Outcome::ALL.len()],
-}
-
-/// Written when tasks are accepted.
-#[derive(Debug, Serialize, Deserialize)]
-struct Intake {
-    out: String,
-    next: u64,
-}
-
-/// Written when tasks are complete.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Outcomes {
-    results: u64,
-    counts: [u64; Outcome::ALL.len()],
-}
-
-impl JobRecord {
-    fn intake(&self) -> Intake {
-        Intake {
-            out: self.out.clone(),
-            next: self.next,
-        }
-    }
-
-    fn outcomes(&self) -> Outcomes {
-        Outcomes {
-            results: self.results,
-            counts: self.outcomes,
-        }
-    }
-
-    /// How many tasks ended so.
-    #[must_use]
-    pub fn outcome(&self, outcome: Outcome) -> u64 {
-        self.outcomes.get(outcome as usize).copied().unwrap_or(0)
-    }
-
-    /// Tasks accepted so far.
-    #[must_use]
-    pub fn accepted(&self) -> u64 {
-        self.next
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::outcome::Outcome;
 use crate::schedule::task::{Answer, Repeat, TaskCall};
 use crate::step::Step;
 use crate::store::IfMissing;

@@ -1,0 +1,62 @@
+//! What the store knows of a job as a whole.
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::Outcome;
+
+/// What the store knows of a job as a whole. It is kept in two parts, since
+/// tasks are accepted while others end, each in an order of its own: one part
+/// must not carry the other's news to the disk before its time, or after it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobRecord {
+    /// Its output folder.
+    pub out: String,
+    /// The number of its next task.
+    pub(super) next: u64,
+    /// Results so far.
+    pub results: u64,
+    /// Results by outcome, in the order of [`Outcome::ALL`].
+    pub(super) outcomes: [u64; Outcome::ALL.len()],
+}
+
+/// Written when tasks are accepted.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Intake {
+    pub(super) out: String,
+    pub(super) next: u64,
+}
+
+/// Written when tasks are complete.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Outcomes {
+    pub(super) results: u64,
+    pub(super) counts: [u64; Outcome::ALL.len()],
+}
+
+impl JobRecord {
+    pub(super) fn intake(&self) -> Intake {
+        Intake {
+            out: self.out.clone(),
+            next: self.next,
+        }
+    }
+
+    pub(super) fn outcomes(&self) -> Outcomes {
+        Outcomes {
+            results: self.results,
+            counts: self.outcomes,
+        }
+    }
+
+    /// How many tasks ended so.
+    #[must_use]
+    pub fn outcome(&self, outcome: Outcome) -> u64 {
+        self.outcomes.get(outcome as usize).copied().unwrap_or(0)
+    }
+
+    /// Tasks accepted so far.
+    #[must_use]
+    pub fn accepted(&self) -> u64 {
+        self.next
+    }
+}
