@@ -1,7 +1,7 @@
 //! What a target tolerates, and what is left of it.
 //!
-//! A call draws from several [`Bucket`]s - pool, group, host, class - and
-//! takes from all or from none ([`take`]). From the grant until its request
+//! A call draws from several buckets - pool, group, host, class - and
+//! takes from all or from none. From the grant until its request
 //! has left, a token is *debt that does not decay*: the target's own bucket
 //! cannot refill for a request that has not arrived. Each decision is taken as
 //! of `arrival_margin` ago, so that requests whose delays on the way differ by
