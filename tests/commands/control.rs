@@ -33,7 +33,7 @@ pub fn ask(
 /// A site whose run takes a while.
 pub fn busy(target: &Target) -> Site {
     let site = Site::new(&rule(target, "20/s", 1));
-    site.tasks((0..30).map(|number| target.url(&format!("/{number}"))));
+    site.tasks((0..60).map(|number| target.url(&format!("/{number}"))));
     site
 }
 
@@ -123,5 +123,5 @@ fn what_a_killed_gate_left_is_no_obstacle() {
         assert_eq!(said.rows().len(), 1, "{answer:?}: {}", said.out);
     }
     site.run().end().with(0);
-    assert_eq!(site.results().len(), 30);
+    assert_eq!(site.results().len(), 60);
 }

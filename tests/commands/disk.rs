@@ -130,7 +130,7 @@ fn a_run_that_meets_min_free_stops_and_goes_on_when_there_is_room() {
 fn a_disk_that_is_full_under_the_record_ends_the_run_and_nothing_leaves_unrecorded() {
     let (site, target) = site("0B", 3_000);
     let folder = site.path("small");
-    let Some(disk) = SmallDisk::mount(&folder, "4m") else {
+    let Some(disk) = SmallDisk::mount(&folder, "8m") else {
         return;
     };
     let run = [

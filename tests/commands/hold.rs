@@ -83,8 +83,17 @@ fn a_run_that_is_under_way_hears_of_a_hold_and_of_its_release() {
     site.until_open(&mut run);
     eventually("calls go out", || arrived(&held).len() >= 3);
     site.row(&["hold", &held.origin(), "--by", "ana", "--note", "wait"]);
-    // A call that was granted before may still be on its way.
-    std::thread::sleep(Duration::from_millis(200));
+    let running = [
+        "tasks",
+        "--list",
+        "--state",
+        "running",
+        "--target",
+        &held.origin(),
+    ];
+    eventually("what was granted before has ended", || {
+        site.rows(&running).is_empty()
+    });
     let before = arrived(&held).len();
     eventually("the other target goes on", || arrived(&free).len() >= 20);
     assert!(before < 40 && arrived(&held).len() == before);

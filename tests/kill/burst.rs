@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use crate::neighbour::{Neighbour, Tolerated};
+use crate::neighbour::{MARGIN, Neighbour, Tolerated};
 use crate::support::loopback::{Answer, Script, Target, bucket_violations};
 use crate::support::site::{Site, eventually};
 
@@ -96,7 +96,8 @@ fn a_burst_that_several_targets_share_is_given_once_to_all_of_them() {
     };
     let members: String = pooled.iter().map(member).collect();
     let site = Site::new(&format!(
-        "[defaults]\nrate = \"1/s\"\nburst = 4\nconcurrency = 10\n{members}\
+        "[defaults]\nrate = \"1/s\"\nburst = 4\nconcurrency = 10\n\
+         arrival_margin = \"{MARGIN}\"\n{members}\
          [[pool]]\nname = \"p\"\nrate = \"1/s\"\nburst = 6\n"
     ));
     let all = || strangers.iter().chain(&pooled);

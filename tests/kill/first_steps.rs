@@ -11,7 +11,7 @@ use crate::support::site::Site;
 use crate::witness::Witness;
 
 const KILLS: u64 = 25;
-const TASKS: usize = 30;
+const TASKS: usize = 40;
 
 #[test]
 fn a_store_that_was_killed_while_it_was_made_opens_and_loses_nothing() {
@@ -20,12 +20,12 @@ fn a_store_that_was_killed_while_it_was_made_opens_and_loses_nothing() {
         let neighbours = [Neighbour::new(
             Tolerated::Rate {
                 per_second: 100,
-                burst: 20,
+                burst: 60,
             },
-            Duration::from_millis(20),
+            Duration::from_millis(40),
         )];
         let site = Site::new(&format!(
-            "paths = \"full\"\n[defaults]\narrival_margin = \"100ms\"\nconcurrency = 8\n{}",
+            "paths = \"full\"\n[defaults]\nconcurrency = 8\n{}",
             neighbours[0].rule()
         ));
         site.tasks((0..TASKS).map(|number| {

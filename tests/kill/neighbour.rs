@@ -17,6 +17,9 @@ pub enum Tolerated {
     Quota { most: u32, seconds: u64 },
 }
 
+/// How long a busy machine may keep a target from looking at what has arrived.
+pub const MARGIN: &str = "300ms";
+
 /// A loopback target and what it tolerates.
 pub struct Neighbour {
     pub target: Target,
@@ -62,7 +65,7 @@ impl Neighbour {
             }
         };
         let origin = self.target.origin();
-        format!("\n[[target]]\nmatch = \"{origin}\"\n{limit}\n")
+        format!("\n[[target]]\nmatch = \"{origin}\"\n{limit}\narrival_margin = \"{MARGIN}\"\n")
     }
 
     /// Everything that arrived, after the verdict: never more than tolerated, in the whole of it.

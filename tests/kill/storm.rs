@@ -67,7 +67,7 @@ impl<'s> Storm<'s> {
             }
             _ => sleep(
                 self.chance
-                    .span(Duration::from_millis(50), Duration::from_secs(2)),
+                    .span(Duration::from_millis(50), Duration::from_millis(1_500)),
             ),
         }
         assert!(run.kill(), "the work ran out before the storm did");
