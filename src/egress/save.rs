@@ -1,11 +1,14 @@
-//! Bodies on disk, by the hash of what they hold: written as they arrive, in
-//! bounded memory, and under their name only when they are whole.
+//! Bodies on disk, by the hash of what they hold: in bounded memory, and under
+//! their name only when they are whole. A body that fits in memory is written in
+//! one go, and not at all where it is already: many pages of a host are the same.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt as _;
+use tokio::sync::Semaphore;
 
 use super::reply::{BodyFault, Reply};
 
@@ -14,6 +17,7 @@ use super::reply::{BodyFault, Reply};
 pub struct Bodies {
     folder: PathBuf,
     next: AtomicU64,
+    writers: Arc<Semaphore>,
 }
 
 /// A body that arrived whole.
@@ -42,6 +46,10 @@ pub enum Unsaved {
 }
 
 const UNFINISHED: &str = "unfinished";
+/// Bytes up to which a body is held in memory until it is whole.
+const SMALL: usize = 64 << 10;
+/// Bodies written at once: more only queue up before the same directory.
+const WRITERS: usize = 8;
 
 impl Bodies {
     /// The folder `bodies` in `out`. What a run before left unfinished is
@@ -59,6 +67,7 @@ impl Bodies {
         Ok(Self {
             folder,
             next: AtomicU64::new(0),
+            writers: Arc::new(Semaphore::new(WRITERS)),
         })
     }
 
@@ -67,59 +76,110 @@ impl Bodies {
     /// # Errors
     /// When it does not arrive whole, or cannot be written.
     pub async fn save(&self, reply: &mut Reply) -> Result<Saved, Unsaved> {
-        let Some(first) = reply.chunk().await? else {
+        let mut held = Vec::new();
+        while let Some(chunk) = reply.chunk().await? {
+            held.extend_from_slice(&chunk);
+            if held.len() > SMALL {
+                let beside = self.beside();
+                let saved = self.stream(reply, &held, &beside).await;
+                if saved.is_err() {
+                    let _ = tokio::fs::remove_file(&beside).await;
+                }
+                return saved;
+            }
+        }
+        if held.is_empty() {
             return Ok(Saved {
                 path: None,
                 bytes: 0,
             });
-        };
-        let beside = self
-            .folder
-            .join(UNFINISHED)
-            .join(self.next.fetch_add(1, Ordering::Relaxed).to_string());
-        let saved = self.write(reply, first, &beside).await;
-        if saved.is_err() {
-            let _ = tokio::fs::remove_file(&beside).await;
         }
-        saved
+        let (place, path) = self.place(&blake3::hash(&held));
+        let bytes = held.len() as u64;
+        let beside = self.beside();
+        let disk = Unsaved::at(&place);
+        let turn = self.writers.clone().acquire_owned().await;
+        let written = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            keep(&held, &place, &beside)
+        });
+        written
+            .await
+            .unwrap_or_else(|error| Err(std::io::Error::other(error)))
+            .map_err(disk)?;
+        Ok(Saved {
+            path: Some(path),
+            bytes,
+        })
     }
 
-    async fn write(
+    async fn stream(
         &self,
         reply: &mut Reply,
-        first: bytes::Bytes,
+        held: &[u8],
         beside: &Path,
     ) -> Result<Saved, Unsaved> {
-        let disk = |path: &Path| {
-            let path = path.to_owned();
-            move |error| Unsaved::Disk { path, error }
-        };
+        let disk = Unsaved::at;
         let mut file = File::create(beside).await.map_err(disk(beside))?;
         let mut hasher = blake3::Hasher::new();
-        let mut next = Some(first);
-        while let Some(chunk) = next {
+        hasher.update(held);
+        file.write_all(held).await.map_err(disk(beside))?;
+        while let Some(chunk) = reply.chunk().await? {
             hasher.update(&chunk);
             file.write_all(&chunk).await.map_err(disk(beside))?;
-            next = reply.chunk().await?;
         }
         file.flush().await.map_err(disk(beside))?;
         drop(file);
-        let hash = hasher.finalize().to_hex().to_string();
+        let (place, path) = self.place(&hasher.finalize());
+        if let Some(folder) = place.parent() {
+            let made = tokio::fs::create_dir_all(folder).await;
+            made.map_err(disk(folder))?;
+        }
+        let renamed = tokio::fs::rename(beside, &place).await;
+        renamed.map_err(disk(&place))?;
+        Ok(Saved {
+            path: Some(path),
+            bytes: reply.bytes(),
+        })
+    }
+
+    /// Where a body is while it is not whole.
+    fn beside(&self) -> PathBuf {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.folder.join(UNFINISHED).join(number.to_string())
+    }
+
+    /// Where a body belongs, and how results name that place.
+    fn place(&self, hash: &blake3::Hash) -> (PathBuf, String) {
+        let hash = hash.to_hex();
         let (front, middle) = (
             hash.get(..2).unwrap_or_default(),
             hash.get(2..4).unwrap_or_default(),
         );
-        let folder = self.folder.join(front).join(middle);
-        tokio::fs::create_dir_all(&folder)
-            .await
-            .map_err(disk(&folder))?;
-        let place = folder.join(&hash);
-        tokio::fs::rename(beside, &place)
-            .await
-            .map_err(disk(&place))?;
-        Ok(Saved {
-            path: Some(format!("bodies/{front}/{middle}/{hash}")),
-            bytes: reply.bytes(),
-        })
+        let place = self.folder.join(front).join(middle).join(hash.as_str());
+        (place, format!("bodies/{front}/{middle}/{hash}"))
     }
+}
+
+impl Unsaved {
+    fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |error| Self::Disk { path, error }
+    }
+}
+
+/// A file of another length was cut by a loss of power: it is written again.
+fn keep(body: &[u8], place: &Path, beside: &Path) -> std::io::Result<()> {
+    let is_there = |found: std::fs::Metadata| found.len() == body.len() as u64;
+    if std::fs::metadata(place).is_ok_and(is_there) {
+        return Ok(());
+    }
+    if let Some(folder) = place.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let written = std::fs::write(beside, body).and_then(|()| std::fs::rename(beside, place));
+    if written.is_err() {
+        let _ = std::fs::remove_file(beside);
+    }
+    written
 }
