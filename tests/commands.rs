@@ -21,6 +21,8 @@ mod broken_files;
 mod broken_store;
 #[path = "commands/control.rs"]
 mod control;
+#[path = "commands/descriptors.rs"]
+mod descriptors;
 #[path = "commands/disk.rs"]
 mod disk;
 #[path = "commands/ends.rs"]

@@ -67,6 +67,16 @@ pub(super) async fn open_for_long(config: &Config) -> Result<Arc<Admission>, Sto
     }
 }
 
+/// A process may have as many files open as its user allows: each connection
+/// is one, and the usual soft limit is small.
+pub(super) fn raise_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let current = maximum;
+    // Where it is not allowed, it stays as it was.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
+}
+
 fn user_agent(config: &Config) -> String {
     let version = env!("CARGO_PKG_VERSION");
     match &config.contact {

@@ -26,6 +26,7 @@ use crate::serve::{Control, Desk, Gate};
 
 pub(super) async fn run(overrides: &Overrides, args: RunArgs) -> Result<Exit, Failure> {
     let config = gate::config(overrides)?;
+    gate::raise_descriptors();
     let list = TaskFile::of(&args.tasks, &args.out)?;
     let checked = check::read(list.open()?, list.path())?;
     if checked.bad_count > 0 {

@@ -12,6 +12,9 @@ pub enum Fault {
     Unresolved(String),
     /// Nothing was sent: no connection, no TLS, or never taken.
     NotSent(String),
+    /// Nothing was sent, and that is not the target's doing: this process or
+    /// this machine has no more sockets.
+    Unable(String),
     /// It may have reached the target.
     Unanswered(String),
 }
@@ -22,9 +25,10 @@ impl Fault {
     pub fn words(&self) -> String {
         match self {
             Self::Blocked(blocked) => blocked.to_string(),
-            Self::Unresolved(words) | Self::NotSent(words) | Self::Unanswered(words) => {
-                words.clone()
-            }
+            Self::Unresolved(words)
+            | Self::NotSent(words)
+            | Self::Unable(words)
+            | Self::Unanswered(words) => words.clone(),
         }
     }
 }
@@ -38,12 +42,35 @@ pub(super) fn classify(error: reqwest::Error, taken: bool) -> Fault {
     }
     let unresolved = unresolved_in(&error);
     let unsent = error.is_connect() || !taken;
+    let unable = unsent && lacks_sockets(&error);
     let words = words(error);
+    if unable {
+        return Fault::Unable(format!(
+            "{words}; raise the limit of open files (ulimit -n), or lower --concurrency"
+        ));
+    }
     match (unresolved, unsent) {
         (true, _) => Fault::Unresolved(words),
         (false, true) => Fault::NotSent(words),
         (false, false) => Fault::Unanswered(words),
     }
+}
+
+/// No descriptor, no buffer.
+fn lacks_sockets(error: &(dyn std::error::Error + 'static)) -> bool {
+    use rustix::io::Errno;
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let code = error
+            .downcast_ref::<std::io::Error>()
+            .and_then(std::io::Error::raw_os_error)
+            .map(Errno::from_raw_os_error);
+        if let Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS) = code {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }
 
 /// The innermost cause says most; URLs, which may hold secrets, are left out.

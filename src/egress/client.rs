@@ -2,7 +2,8 @@
 //! proxy, no decompression, no address that was not checked.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustls::RootCertStore;
@@ -65,16 +66,80 @@ pub enum ClientError {
 /// Longer to get a connection is a target that cannot be reached.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(super) fn build(wire: &Wire) -> Result<reqwest::Client, ClientError> {
-    let setup = |error: &dyn std::fmt::Display| ClientError::Setup(error.to_string());
+/// The client, made anew before its idle connections take all descriptors: a
+/// pool bounds them by host, and a crawl has hosts without number.
+#[derive(Debug)]
+pub(super) struct Client {
+    wire: Wire,
+    /// Shared by all, so that TLS sessions are resumed.
+    tls: rustls::ClientConfig,
+    most: usize,
+    current: Mutex<Current>,
+}
+
+#[derive(Debug)]
+struct Current {
+    client: reqwest::Client,
+    opened: Arc<AtomicUsize>,
+}
+
+/// Connections that one client opens at most, where descriptors abound; an
+/// idle one costs some 30 kB.
+const MOST_OPENED: usize = 4096;
+
+impl Client {
+    pub(super) fn new(wire: &Wire) -> Result<Self, ClientError> {
+        let tls = tls(wire)?;
+        let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let descriptors = descriptors.map_or(usize::MAX, |most| most.try_into().unwrap_or(0));
+        Ok(Self {
+            current: Mutex::new(Current::new(wire, &tls)?),
+            wire: wire.clone(),
+            tls,
+            // The other half is for calls of the client before, files and names.
+            most: (descriptors / 2).clamp(1, MOST_OPENED),
+        })
+    }
+
+    /// The client for the next request. One that is replaced closes what is
+    /// idle at once, and the rest as its calls end.
+    pub(super) fn get(&self) -> reqwest::Client {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.opened.load(Ordering::Relaxed) >= self.most {
+            match Current::new(&self.wire, &self.tls) {
+                Ok(new) => *current = new,
+                Err(error) => tracing::warn!(%error, "the HTTP client could not be renewed"),
+            }
+        }
+        current.client.clone()
+    }
+}
+
+impl Current {
+    fn new(wire: &Wire, tls: &rustls::ClientConfig) -> Result<Self, ClientError> {
+        let opened = Arc::new(AtomicUsize::new(0));
+        let client = build(wire, tls.clone(), opened.clone())?;
+        Ok(Self { client, opened })
+    }
+}
+
+fn tls(wire: &Wire) -> Result<rustls::ClientConfig, ClientError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| setup(&error))?
+        .map_err(|error| ClientError::Setup(error.to_string()))?
         .with_root_certificates(roots(wire)?)
         .with_no_client_auth();
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    #[expect(clippy::disallowed_methods, reason = "the one client there is")]
+    Ok(tls)
+}
+
+fn build(
+    wire: &Wire,
+    tls: rustls::ClientConfig,
+    opened: Arc<AtomicUsize>,
+) -> Result<reqwest::Client, ClientError> {
+    #[expect(clippy::disallowed_methods, reason = "the one place a client is made")]
     let builder = reqwest::Client::builder();
     builder
         .tls_backend_preconfigured(tls)
@@ -82,7 +147,7 @@ pub(super) fn build(wire: &Wire) -> Result<reqwest::Client, ClientError> {
             wire.guard.clone(),
             wire.lookup.clone(),
         ))
-        .connector_layer(Connecting)
+        .connector_layer(Connecting { opened })
         .connect_timeout(CONNECT_TIMEOUT)
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
@@ -91,7 +156,7 @@ pub(super) fn build(wire: &Wire) -> Result<reqwest::Client, ClientError> {
         .tcp_nodelay(true)
         .user_agent(&*wire.user_agent)
         .build()
-        .map_err(|error| setup(&error))
+        .map_err(|error| ClientError::Setup(error.to_string()))
 }
 
 fn roots(wire: &Wire) -> Result<RootCertStore, ClientError> {
@@ -126,8 +191,9 @@ fn roots(wire: &Wire) -> Result<RootCertStore, ClientError> {
 /// When the client cannot be set up.
 pub fn loopback_client() -> Result<reqwest::Client, ClientError> {
     let loopback = ipnet::Ipv4Net::new_assert(std::net::Ipv4Addr::LOCALHOST, 8);
-    build(&Wire {
+    let wire = Wire {
         guard: Arc::new(Guard::new(vec![loopback.into()])),
         ..Wire::default()
-    })
+    };
+    build(&wire, tls(&wire)?, Arc::default())
 }

@@ -9,7 +9,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -104,18 +104,24 @@ impl Body for Leaving {
     }
 }
 
-/// Marks the request for which a connection is opened.
+/// Marks the request for which a connection is opened, and counts those.
 #[derive(Clone, Debug)]
-pub(super) struct Connecting;
+pub(super) struct Connecting {
+    pub(super) opened: Arc<AtomicUsize>,
+}
 
 /// See [`Connecting`].
 #[derive(Clone, Debug)]
-pub(super) struct Marked<S>(S);
+pub(super) struct Marked<S> {
+    inner: S,
+    opened: Arc<AtomicUsize>,
+}
 
 impl<S> Layer<S> for Connecting {
     type Service = Marked<S>;
     fn layer(&self, inner: S) -> Marked<S> {
-        Marked(inner)
+        let opened = self.opened.clone();
+        Marked { inner, opened }
     }
 }
 
@@ -125,12 +131,13 @@ impl<S: Service<R>, R> Service<R> for Marked<S> {
     type Future = S::Future;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.0.poll_ready(cx)
+        self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, request: R) -> S::Future {
+        self.opened.fetch_add(1, Ordering::Relaxed);
         // Outside of a request of ours there is nobody to tell.
         let _ = JOURNEY.try_with(|journey| journey.cold.store(true, Ordering::Release));
-        self.0.call(request)
+        self.inner.call(request)
     }
 }

@@ -101,7 +101,7 @@ pub enum Transmission {
 #[derive(Debug)]
 pub struct Egress {
     admission: Arc<Admission>,
-    client: reqwest::Client,
+    client: client::Client,
     guard: Arc<Guard>,
     /// HTTPS origins that speak HTTP/1.1, where a warm departure is exact.
     http1: DashSet<Origin>,
@@ -116,7 +116,7 @@ impl Egress {
     /// # Errors
     /// When the client cannot be set up.
     pub fn new(admission: Arc<Admission>, wire: &Wire) -> Result<Self, ClientError> {
-        let client = client::build(wire)?;
+        let client = client::Client::new(wire)?;
         Ok(Self {
             admission,
             client,
@@ -302,6 +302,7 @@ impl Egress {
                 permit.hear(Word::Unreachable(words.clone()));
                 End::NotSent
             }
+            Fault::Unable(_) => End::NotSent,
             Fault::Unanswered(_) => {
                 // A probe without an answer is no sign that the target is back.
                 if permit.is_probe() {
@@ -327,7 +328,7 @@ impl Egress {
         for name in NOT_THE_CALLERS {
             headers.remove(name);
         }
-        let mut wire = self.client.request(method, located.url.clone());
+        let mut wire = self.client.get().request(method, located.url.clone());
         if let Some(credentials) = &located.credentials
             && !headers.contains_key(header::AUTHORIZATION)
         {

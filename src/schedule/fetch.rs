@@ -231,6 +231,7 @@ impl Work for Fetch {
                             &record.task.step,
                         )),
                         Fault::Unresolved(_) | Fault::NotSent(_) => Upshot::NotSent(answer),
+                        Fault::Unable(_) => Upshot::Unable(answer),
                         Fault::Unanswered(_) => Upshot::Doubtful(answer),
                     };
                     Report { upshot, closing }

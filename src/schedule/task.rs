@@ -168,6 +168,8 @@ pub enum Upshot {
     Onward(TaskCall, Answer),
     /// The gate refuses it.
     Refused(Refusal),
+    /// Nothing was sent, for a lack of something here; the run must end.
+    Unable(Answer),
     /// Something here is broken, not there; the run must end.
     Broken(Answer),
 }
@@ -230,6 +232,7 @@ pub fn after(record: &mut Record, upshot: Upshot, now: Moment, bounds: Bounds) -
         Upshot::Refused(refusal) => {
             Next::Complete(Outcome::Refused, Answer::error(refusal.to_string()))
         }
+        Upshot::Unable(answer) => Next::Stop(answer.error.unwrap_or_default()),
         Upshot::Broken(answer) if record.repeat() == Repeat::Safe => {
             Next::Stop(answer.error.unwrap_or_default())
         }
