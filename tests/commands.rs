@@ -11,6 +11,8 @@ mod support;
 
 #[path = "commands/audit_record.rs"]
 mod audit_record;
+#[path = "commands/ahead.rs"]
+mod ahead;
 #[path = "commands/asked.rs"]
 mod asked;
 #[path = "commands/beside.rs"]

@@ -58,7 +58,9 @@ impl Hosts {
 
     /// The host with a number.
     pub fn address(&self, number: usize) -> SocketAddr {
-        let [high, low] = u16::try_from(number).expect("at most 65,536 hosts").to_be_bytes();
+        let [high, low] = u16::try_from(number)
+            .expect("at most 65,536 hosts")
+            .to_be_bytes();
         (Ipv4Addr::new(127, 1, high, low), self.port).into()
     }
 

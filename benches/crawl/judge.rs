@@ -33,7 +33,12 @@ impl Budget {
 
     /// How many requests are allowed for between two instants.
     fn between(&self, from: u64, to: u64) -> f64 {
-        let ends = self.steps.iter().skip(1).map(|step| step.0).chain([u64::MAX]);
+        let ends = self
+            .steps
+            .iter()
+            .skip(1)
+            .map(|step| step.0)
+            .chain([u64::MAX]);
         let pieces = self.steps.iter().zip(ends);
         pieces
             .map(|((begins, rate), ends)| {
@@ -75,7 +80,10 @@ impl Judge {
         Self {
             tasks: settings.tasks,
             above,
-            doubles: seen.iter().map(|times| usize::from(times.saturating_sub(1))).sum(),
+            doubles: seen
+                .iter()
+                .map(|times| usize::from(times.saturating_sub(1)))
+                .sum(),
             missing: seen.iter().filter(|times| **times == 0).count(),
             arrivals: arrivals.len(),
             tightest,
@@ -91,7 +99,12 @@ impl Judge {
             let line: serde_json::Value =
                 serde_json::from_str(&line.expect("a line")).expect("whole lines only");
             let url = line["url"].as_str().expect("a URL");
-            let task: usize = url.rsplit('/').next().expect("a path").parse().expect("a task");
+            let task: usize = url
+                .rsplit('/')
+                .next()
+                .expect("a path")
+                .parse()
+                .expect("a task");
             count += 1;
             repeated += usize::from(succeeded[task]);
             succeeded[task] |= line["outcome"] == "succeeded";
@@ -110,6 +123,10 @@ impl Judge {
             "doubles: {} (all tasks are GETs); calls on record that may have arrived: {recorded}",
             self.doubles
         );
-        self.above == 0 && lost == 0 && self.missing == 0 && repeated == 0 && recorded >= self.arrivals
+        self.above == 0
+            && lost == 0
+            && self.missing == 0
+            && repeated == 0
+            && recorded >= self.arrivals
     }
 }

@@ -83,7 +83,11 @@ fn main() -> ExitCode {
     if settings.keep {
         println!("kept: {}", folder.keep().display());
     }
-    if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if fine {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// One task a line, hosts in turn, so that every host has work until the end.
@@ -137,7 +141,9 @@ fn acts(settings: &Settings) -> Vec<Act> {
     spread(settings.kills, 0.5, &|_| What::Kill);
     spread(settings.copies, 0.65, &What::Copy);
     let later = settings.rates.len() - 1;
-    spread(later, 0.35, &|number| What::Reload(settings.rates[number + 1]));
+    spread(later, 0.35, &|number| {
+        What::Reload(settings.rates[number + 1])
+    });
     acts.sort_by_key(|act| act.at);
     acts
 }
@@ -154,7 +160,10 @@ impl Report {
         let (since, before) = *self.last.get_or_insert((now, count));
         if now - since >= 30_000_000_000 {
             let rate = (count - before) as f64 / ((now - since) as f64 / 1e9);
-            println!("{:>6.0} s {count:>9} arrivals, {rate:.0}/s", now as f64 / 1e9);
+            println!(
+                "{:>6.0} s {count:>9} arrivals, {rate:.0}/s",
+                now as f64 / 1e9
+            );
             self.last = Some((now, count));
         }
     }

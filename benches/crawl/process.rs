@@ -100,7 +100,10 @@ impl Gate {
             .arg(to)
             .stdout(Stdio::null())
             .status();
-        assert!(read.expect("a command").success(), "a copy that can be read");
+        assert!(
+            read.expect("a command").success(),
+            "a copy that can be read"
+        );
         println!(
             "{:>6.0} s copied in {took:.1?}, and read",
             self.started.elapsed().as_secs_f64()
@@ -129,8 +132,7 @@ impl Gate {
             .expect("a command");
         let rows = BufReader::new(audit.stdout.take().expect("its output")).lines();
         let calls = rows.map(|row| {
-            let row: serde_json::Value =
-                serde_json::from_str(&row.expect("a row")).expect("a row");
+            let row: serde_json::Value = serde_json::from_str(&row.expect("a row")).expect("a row");
             row["calls"].as_u64().expect("a count") as usize
         });
         let calls = calls.sum();
@@ -164,7 +166,11 @@ fn spawn(folder: &Path, concurrency: usize) -> (Child, Receiver<String>) {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         use std::io::Write as _;
-        let mut log = File::options().create(true).append(true).open(log).expect("a log");
+        let mut log = File::options()
+            .create(true)
+            .append(true)
+            .open(log)
+            .expect("a log");
         for line in said.lines().map_while(Result::ok) {
             writeln!(log, "{line}").expect("a log");
             if sender.send(line).is_err() {
@@ -214,11 +220,17 @@ impl Memory {
             .map(|tenth| {
                 let from = last * f64::from(tenth) / 10.0;
                 let to = last * f64::from(tenth + 1) / 10.0;
-                let within = self.samples.iter().filter(|(at, _)| (from..=to).contains(at));
+                let within = self
+                    .samples
+                    .iter()
+                    .filter(|(at, _)| (from..=to).contains(at));
                 let most = within.map(|(_, resident)| *resident).max().unwrap_or(0);
                 format!("{}", most / 1024)
             })
             .collect();
-        println!("memory, the most in each tenth of the time: {} MB", tenths.join(" "));
+        println!(
+            "memory, the most in each tenth of the time: {} MB",
+            tenths.join(" ")
+        );
     }
 }

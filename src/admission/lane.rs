@@ -88,7 +88,8 @@ impl Resolved {
     }
 
     /// Could a call of this cost ever be granted?
-    pub(crate) fn can_ever(&self, cost: NonZeroU32) -> bool {
+    #[must_use]
+    pub fn can_ever(&self, cost: NonZeroU32) -> bool {
         self.buckets
             .iter()
             .all(|bucket| bucket.lock().can_ever(cost))

@@ -11,6 +11,7 @@ mod decide;
 mod departure;
 mod lane;
 mod operator;
+mod outlook;
 mod permit;
 mod revisions;
 mod upkeep;
@@ -28,6 +29,7 @@ pub use closing::Closing;
 pub use departure::Departure;
 pub use lane::{Lane, Resolved, Route};
 pub use operator::{Chosen, Operator};
+pub use outlook::Outlook;
 pub use permit::{Ending, Permit, Word};
 
 use crate::audit::{Event, Log};

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::lack::{Cause, Lack};
 use super::limit::Limit;
 use super::meter::{Meter, SavedMeter, Surroundings};
 use super::meters::Meters;
@@ -21,47 +22,6 @@ use crate::clock::Moment;
 /// A bucket's name inside the process; what is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BucketId(pub u64);
-
-/// Why a bucket says: not now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Cause {
-    /// Our own budget holds the call back.
-    BudgetEmpty,
-    /// As many calls as allowed are under way.
-    Concurrency,
-    /// The target said: not now.
-    Paused,
-    /// It could not be reached and rests.
-    Unreachable,
-    /// An operator said so.
-    Held,
-}
-
-impl Cause {
-    /// The name used in decisions, records and metrics.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::BudgetEmpty => "budget_empty",
-            Self::Concurrency => "concurrency",
-            Self::Paused => "paused",
-            Self::Unreachable => "unreachable",
-            Self::Held => "held",
-        }
-    }
-}
-
-/// What a bucket lacks for a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lack {
-    /// Why.
-    pub cause: Cause,
-    /// The earliest instant known now; none when nobody can say.
-    pub ready: Option<Moment>,
-    /// The limit, where one is the cause.
-    pub limit: Option<Limit>,
-}
 
 /// A bucket.
 #[derive(Debug)]
@@ -83,8 +43,9 @@ pub(crate) struct State {
     hold: Option<Hold>,
     /// The place in line told to the latest deferral.
     line: Moment,
-    /// How long calls take, smoothed: the estimate when concurrency is short.
-    typical: Duration,
+    /// How long calls take, smoothed, once one has ended: the estimate when
+    /// concurrency is short.
+    typical: Option<Duration>,
     used: Moment,
     reached: bool,
 }
@@ -107,6 +68,8 @@ pub struct SavedStops {
     pub hold: Option<Hold>,
 }
 
+/// How long a call takes where nothing is known.
+const A_CALL: Duration = Duration::from_secs(1);
 /// Nobody is told to come back sooner for a call to end: its end wakes them.
 const SOONEST: Duration = Duration::from_millis(100);
 /// The most by which a place in line lies after the earliest instant.
@@ -132,7 +95,7 @@ impl Bucket {
             pause: stops.pause,
             hold: stops.hold,
             line: Moment::ZERO,
-            typical: Duration::from_secs(1),
+            typical: None,
             used: now,
             reached: saved.reached,
         };
@@ -219,16 +182,12 @@ impl State {
             && (now < pause.until || pause.probing)
         {
             let end = if pause.probing {
-                now.after(self.typical.max(SOONEST))
+                now.after(self.a_call())
             } else {
                 pause.until
             };
-            let cause = match pause.because {
-                super::pause::Because::Throttled => Cause::Paused,
-                super::pause::Because::Unreachable => Cause::Unreachable,
-            };
             return Some(Lack {
-                cause,
+                cause: pause.because.into(),
                 ready: Some(end.max(budget_ready)),
                 limit: None,
             });
@@ -245,7 +204,7 @@ impl State {
             .is_some_and(|most| self.in_flight >= most.get());
         full.then(|| Lack {
             cause: Cause::Concurrency,
-            ready: Some(now.after(self.typical.max(SOONEST))),
+            ready: Some(now.after(self.a_call())),
             limit: None,
         })
     }
@@ -301,8 +260,31 @@ impl State {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.used = now;
         if let Some(lasted) = lasted {
-            self.typical = (self.typical * 7 + lasted.min(Duration::from_mins(10))) / 8;
+            let lasted = lasted.min(Duration::from_mins(10));
+            self.typical = Some(match self.typical {
+                Some(typical) => (typical * 7 + lasted) / 8,
+                None => lasted,
+            });
         }
+    }
+
+    /// How long calls take, where one has ended.
+    pub(crate) fn typical(&self) -> Option<Duration> {
+        self.typical
+    }
+
+    /// When the end of a call under way may be expected.
+    fn a_call(&self) -> Duration {
+        self.typical.unwrap_or(A_CALL).max(SOONEST)
+    }
+
+    /// What keeps the bucket closed whatever is left, and until when.
+    pub(crate) fn stop(&self, now: Moment) -> Option<(Cause, Option<Moment>)> {
+        if let Some(hold) = self.hold(now) {
+            return Some((Cause::Held, hold.until));
+        }
+        let pause = self.pause.as_ref().filter(|pause| now < pause.until)?;
+        Some((pause.because.into(), Some(pause.until)))
     }
 
     /// A probe ended without a word on whether the pause is over.

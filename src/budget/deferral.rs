@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::bucket::{BucketId, Cause};
+use super::bucket::BucketId;
 use super::envelope::Revision;
+use super::lack::Cause;
 use super::limit::Limit;
 use super::scope::Scope;
 use crate::clock::{Moment, wall_at};

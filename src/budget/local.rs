@@ -3,7 +3,8 @@
 use std::num::NonZeroU32;
 use std::sync::{Arc, MutexGuard};
 
-use super::bucket::{Bucket, BucketId, Cause, Lack, State};
+use super::bucket::{Bucket, BucketId, State};
+use super::lack::{Cause, Lack};
 use super::limit::Limit;
 use super::pause::{Hold, Pause, Role};
 use super::scope::Scope;

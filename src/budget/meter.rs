@@ -215,6 +215,52 @@ impl Meter {
         }
     }
 
+    /// When the last of so many single calls could be granted, if each were
+    /// asked for as early as may be and left at once.
+    #[must_use]
+    pub fn granted_at(&self, calls: u64, around: &Surroundings) -> Moment {
+        let now = around.now;
+        let Some(later) = calls.checked_sub(1) else {
+            return now;
+        };
+        let burst = u64::from(self.limit.burst().get());
+        match &self.spent {
+            Spent::Paced { interval, tat } => {
+                let first = self.ready(NonZeroU32::MIN, around);
+                let Some(between) = later.checked_sub(1) else {
+                    return first;
+                };
+                // The margin costs time where the burst does not cover it.
+                let tolerance = interval.saturating_mul(burst.saturating_sub(1));
+                let uncovered = nanos(around.margin).saturating_sub(tolerance);
+                let apart = interval.saturating_add(uncovered).saturating_mul(between);
+                let tat = owed(*tat, now, *interval, around.under_way).max(first);
+                let last = tat
+                    .as_nanos()
+                    .saturating_add(*interval)
+                    .saturating_add(apart);
+                Moment::from_nanos(last.saturating_sub(tolerance))
+                    .after(around.margin)
+                    .max(first)
+            }
+            Spent::Counted(tally) => {
+                let calendar = self.calendar(around);
+                let used = tally.used(now, &calendar).saturating_add(around.under_way);
+                let Some(beyond) = later.checked_sub(burst.saturating_sub(used)) else {
+                    return now;
+                };
+                let anew = match calendar.reset {
+                    Reset::Utc => calendar.next(now),
+                    Reset::Rolling => tally.falls_to(0, now, &calendar),
+                };
+                let periods = beyond / burst.max(1);
+                anew.after(Duration::from_nanos(
+                    calendar.period.saturating_mul(periods),
+                ))
+            }
+        }
+    }
+
     /// When nothing of it will be spent any more, if nothing is taken.
     #[must_use]
     pub fn full_at(&self, around: &Surroundings) -> Moment {

@@ -9,10 +9,12 @@
 //!
 //! Nothing here sleeps, retries or knows a network: `now` is always given.
 
+mod ahead;
 mod bucket;
 mod deferral;
 mod envelope;
 mod gcra;
+mod lack;
 mod limit;
 mod local;
 mod meter;
@@ -24,10 +26,12 @@ mod rulebook;
 mod scope;
 mod tally;
 
+pub use ahead::{Ahead, Bound, ahead};
+pub use bucket::BucketId;
 pub(crate) use bucket::{Bucket, SavedBucket, SavedStops};
-pub use bucket::{BucketId, Cause};
 pub use deferral::{Deferral, Never, Refusal, rfc3339};
 pub use envelope::{Envelope, Layer, Revision};
+pub use lack::Cause;
 pub use limit::{Frequency, Identity, Kind, Limit, LimitError, Reset, Unit};
 pub use local::{Level, LimitLevel, Line};
 pub(crate) use local::{MOST_TIERS, Shortage, Taking, peek, shortage, take};

@@ -49,6 +49,14 @@ impl Calendar {
         at.saturating_add_signed(self.offset()) / self.width()
     }
 
+    /// When the next part begins.
+    #[must_use]
+    pub fn next(&self, now: Moment) -> Moment {
+        let next = self.part(now.as_nanos()).saturating_add(1);
+        let begins = next.saturating_mul(self.width());
+        Moment::from_nanos(begins.saturating_add_signed(self.offset().saturating_neg()))
+    }
+
     /// When a part's calls no longer count.
     fn freed(&self, part: u64) -> Moment {
         let end = part

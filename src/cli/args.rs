@@ -34,7 +34,9 @@ impl Args {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Run a file of tasks through the gate; started again, it resumes
-    #[command(after_help = "Example:\n  tidegate run urls.jsonl --out crawl")]
+    #[command(
+        after_help = "Examples:\n  tidegate run urls.jsonl --out crawl\n  tidegate run urls.jsonl --dry-run"
+    )]
     Run(RunArgs),
     /// How far, what is stuck and why
     #[command(after_help = "Example:\n  tidegate status --json")]
@@ -99,6 +101,12 @@ pub(super) struct RunArgs {
     /// Count bad lines instead of stopping at them
     #[arg(long)]
     pub(super) skip_bad: bool,
+    /// Tell when it could end and which target bounds it; send nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// With --dry-run: as a JSON object
+    #[arg(long, requires = "dry_run")]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -5,6 +5,7 @@ mod args;
 mod ask;
 mod check;
 mod drill;
+mod dry_run;
 mod gate;
 mod progress;
 mod run;

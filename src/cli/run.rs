@@ -27,7 +27,12 @@ use crate::serve::{Control, Desk, Gate};
 pub(super) async fn run(overrides: &Overrides, args: RunArgs) -> Result<Exit, Failure> {
     let config = gate::config(overrides)?;
     gate::raise_descriptors();
-    let list = TaskFile::of(&args.tasks, &args.out)?;
+    let spool = if args.dry_run {
+        std::env::temp_dir()
+    } else {
+        args.out.clone()
+    };
+    let list = TaskFile::of(&args.tasks, &spool)?;
     let checked = check::read(list.open()?, list.path())?;
     if checked.bad_count > 0 {
         check::report(&args.tasks, &checked);
@@ -35,6 +40,9 @@ pub(super) async fn run(overrides: &Overrides, args: RunArgs) -> Result<Exit, Fa
             say("nothing was sent; mend these lines, or leave them out with --skip-bad");
             return Ok(Exit::Usage);
         }
+    }
+    if args.dry_run {
+        return super::dry_run::dry_run(&config, &args, &list).await;
     }
     std::fs::create_dir_all(&args.out).map_err(|error| in_folder(&args.out, &error))?;
     let admission = gate::open_for_long(&config).await?;

@@ -49,6 +49,7 @@ pub(super) fn words(row: &Value) -> String {
                 "  {running} running, {queued} queued, {backoff} in back-off"
             );
         }
+        words.push_str(&outlook(job));
         for target in items(job, "targets") {
             let [name, waiting, calls] =
                 ["target", "tasks_waiting", "calls"].map(|name| field(target, name));
@@ -69,6 +70,54 @@ pub(super) fn words(row: &Value) -> String {
         }
     }
     words
+}
+
+/// How fast, until when, and what bounds it; nothing where it is not known.
+pub(super) fn outlook(job: &Value) -> String {
+    let mut words = String::new();
+    match field(job, "per_minute") {
+        rate if rate.is_empty() => {}
+        rate => {
+            let _ = writeln!(words, "  {rate} a minute lately");
+        }
+    }
+    let reading = if field(job, "reading") == "true" {
+        ", as far as the list is read"
+    } else {
+        ""
+    };
+    match field(job, "ends_at") {
+        at if at.is_empty() => {}
+        at => {
+            let _ = writeln!(
+                words,
+                "  done at {at} at the earliest{reading}{}",
+                bound(job)
+            );
+        }
+    }
+    match field(job, "endless") {
+        tasks if tasks.is_empty() || tasks == "0" => {}
+        tasks => {
+            let _ = writeln!(
+                words,
+                "  {tasks} wait for an operator to release their target"
+            );
+        }
+    }
+    words
+}
+
+fn bound(job: &Value) -> String {
+    let Some(by) = job.get("bound_by").filter(|by| by.is_object()) else {
+        return String::new();
+    };
+    let [scope, name, bound, tasks] = ["scope", "name", "bound", "tasks"].map(|it| field(by, it));
+    match (scope.as_str(), bound.as_str()) {
+        (_, "") => String::new(),
+        ("gate", bound) => format!(": this gate does {bound} at most"),
+        _ => format!(": {tasks} calls of {scope} {name}, {bound}"),
+    }
 }
 
 fn field(row: &Value, name: &str) -> String {

@@ -22,8 +22,8 @@ impl<W: Work> Worker<W> {
             };
             let waits = self
                 .tasks
-                .get(&turn.task)
-                .is_some_and(|pending| pending.state == TaskState::Queued);
+                .get(turn.task)
+                .is_some_and(|pending| pending.state() == TaskState::Queued);
             if !waits {
                 self.queue.dropped(turn);
                 continue;
@@ -64,9 +64,7 @@ impl<W: Work> Worker<W> {
                 if let Some(state) = self.lanes.get_mut(turn.lane) {
                     state.blocked = Some((deferral.cause, deferral.ready));
                 }
-                if let Some(pending) = self.tasks.get_mut(&turn.task) {
-                    pending.deferrals = pending.deferrals.saturating_add(1);
-                }
+                self.tasks.deferred(turn.task);
                 self.queue
                     .deferred(turn, deferral.bucket, deferral.cause, deferral.ready);
             }
@@ -78,8 +76,7 @@ impl<W: Work> Worker<W> {
             Ok(Verdict::Granted(permit)) => {
                 self.queue.granted(turn);
                 record.started.get_or_insert(self.now());
-                if let Some(pending) = self.tasks.get_mut(&turn.task) {
-                    pending.state = TaskState::Running;
+                if let Some(pending) = self.tasks.turn(turn.task, TaskState::Running) {
                     record.deferrals = pending.deferrals;
                 }
                 if let Some(state) = self.lanes.get_mut(turn.lane) {

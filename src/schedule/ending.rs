@@ -33,7 +33,7 @@ impl<W: Work> Worker<W> {
                 return self.fail(&format!("a call ended in a fault of this program: {error}"));
             }
         };
-        let lane = self.tasks.get(&task).map(|pending| pending.lane);
+        let lane = self.tasks.get(task).map(|pending| pending.lane);
         if let Some(lane) = lane {
             self.note_progress(lane, heard);
         }
@@ -107,7 +107,7 @@ impl<W: Work> Worker<W> {
     }
 
     pub(super) fn forget(&mut self, task: TaskRef) {
-        if let Some(pending) = self.tasks.remove(&task) {
+        if let Some(pending) = self.tasks.remove(task) {
             self.lanes.leave(pending.lane);
         }
         self.queue.alarm(Alarm::Deadline(task), None);
@@ -143,9 +143,9 @@ impl<W: Work> Worker<W> {
         let mut record = record.clone();
         record.deferrals = self
             .tasks
-            .get(&task)
+            .get(task)
             .map_or(record.deferrals, |pending| pending.deferrals);
-        let target = self.tasks.get(&task).and_then(|pending| {
+        let target = self.tasks.get(task).and_then(|pending| {
             let state = self.lanes.get(pending.lane)?;
             Some(state.lane.key().clone())
         });

@@ -6,70 +6,41 @@
 //! of the call that brought it. Results are numbered in the order in which
 //! they become durable, without gaps.
 
+mod new_task;
 mod record;
 
 use std::collections::{HashMap, HashSet};
-use std::num::NonZeroU32;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+pub use new_task::NewTask;
 pub use record::JobRecord;
 use record::{Intake, Outcomes};
 
-use super::list::{content, default_id};
-use super::payload::HttpPayload;
 use super::result_line::ResultLine;
-use super::task::{MAX_ATTEMPTS, Record, Repeat, Task, TaskCall};
+use super::task::Record;
 use crate::audit::TaskRef;
 use crate::clock::Moment;
-use crate::step::Step;
 use crate::store::{Changes, Durable, Space, Store, StoreError, last_number, numbered, paired};
-
-/// A task to be accepted, with the hash of what it asks for.
-#[derive(Clone, Debug)]
-pub struct NewTask {
-    /// The task.
-    pub task: Task,
-    /// Two tasks of one id must agree in this.
-    pub content: [u8; 16],
-}
-
-impl NewTask {
-    /// A GET of `url` with everything else as for a bare line of a task file:
-    /// its id is a hash of the call, so the same call twice is one task. A URL
-    /// without a target is refused when it is its turn.
-    #[must_use]
-    pub fn get(url: &str, step: Step) -> Self {
-        const GET: &str = "GET";
-        let task = Task {
-            id: default_id(GET, url, &[]).into(),
-            call: TaskCall {
-                url: url.into(),
-                method: GET.into(),
-                payload: HttpPayload::default().encode().into(),
-            },
-            step,
-            priority: 0,
-            not_before: None,
-            deadline: None,
-            max_attempts: MAX_ATTEMPTS,
-            cost: NonZeroU32::MIN,
-            repeat: Repeat::Safe,
-        };
-        Self {
-            task,
-            content: content(GET, url, &[], &[], None),
-        }
-    }
-}
 
 /// What a job knows of an id.
 #[derive(Debug, Serialize, Deserialize)]
 struct Known {
     content: [u8; 16],
     number: u64,
+}
+
+/// What a job knows of a task, by its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Never asked for.
+    New,
+    /// Not complete.
+    Pending,
+    /// Complete.
+    Complete,
 }
 
 /// What became of tasks that were handed over.
@@ -90,7 +61,11 @@ pub struct Accepted {
 pub struct Job {
     store: Arc<Store>,
     number: u64,
-    record: Mutex<JobRecord>,
+    out: String,
+    /// The number of the next task. Held while ids are looked up: a task that
+    /// ends does not wait for that.
+    next: Mutex<u64>,
+    outcomes: Mutex<Outcomes>,
 }
 
 impl Job {
@@ -99,37 +74,70 @@ impl Job {
     /// # Errors
     /// When the store cannot be read.
     pub fn of(store: Arc<Store>, out: &Path) -> Result<Self, StoreError> {
-        let out = std::path::absolute(out)
-            .unwrap_or_else(|_| out.to_owned())
-            .display()
-            .to_string();
-        let jobs = Self::all(&store)?;
-        let last = jobs.last().map_or(0, |(number, _)| *number);
-        let known = jobs.into_iter().find(|(_, record)| record.out == out);
-        if let Some((number, record)) = known {
-            return Ok(Self {
-                store,
-                number,
-                record: Mutex::new(record),
-            });
+        if let Some(known) = Self::find(store.clone(), out)? {
+            return Ok(known);
         }
-        let (number, record) = (
+        let last = Self::all(&store)?.last().map_or(0, |(number, _)| *number);
+        let job = Self::resumed(
+            store,
             last + 1,
             JobRecord {
-                out,
+                out: absolute(out),
                 ..JobRecord::default()
             },
         );
         // Its number is its own from now on, before it has any task.
         let mut changes = Changes::default();
-        changes.put(Space::Job, &numbered(number), &record.intake());
-        store.write(changes).detach();
-        store.settle()?;
-        Ok(Self {
+        changes.put(Space::Job, &numbered(job.number), &job.intake(0));
+        job.store.write(changes).detach();
+        job.store.settle()?;
+        Ok(job)
+    }
+
+    fn resumed(store: Arc<Store>, number: u64, record: JobRecord) -> Self {
+        let outcomes = Outcomes {
+            results: record.results,
+            counts: record.outcomes,
+        };
+        Self {
             store,
             number,
-            record: Mutex::new(record),
-        })
+            out: record.out,
+            next: Mutex::new(record.next),
+            outcomes: Mutex::new(outcomes),
+        }
+    }
+
+    fn intake(&self, next: u64) -> Intake {
+        Intake {
+            out: self.out.clone(),
+            next,
+        }
+    }
+
+    /// The job of an output folder, where there is one.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn find(store: Arc<Store>, out: &Path) -> Result<Option<Self>, StoreError> {
+        let out = absolute(out);
+        let known = Self::all(&store)?
+            .into_iter()
+            .find(|(_, record)| record.out == out);
+        Ok(known.map(|(number, record)| Self::resumed(store, number, record)))
+    }
+
+    /// What is known of an id.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn standing(&self, id: &str) -> Result<Standing, StoreError> {
+        let known: Option<Known> = self.store.get(Space::TaskId, &self.id_key(id))?;
+        let Some(Known { number, .. }) = known else {
+            return Ok(Standing::New);
+        };
+        let task: Option<Record> = self.store.get(Space::Task, &self.key(number))?;
+        Ok(task.map_or(Standing::Complete, |_| Standing::Pending))
     }
 
     /// All jobs of a store.
@@ -162,11 +170,20 @@ impl Job {
     /// What is known of it as a whole.
     #[must_use]
     pub fn record(&self) -> JobRecord {
-        self.lock().clone()
+        let next = *lock(&self.next);
+        let Outcomes { results, counts } = lock(&self.outcomes).clone();
+        JobRecord {
+            out: self.out.clone(),
+            next,
+            results,
+            outcomes: counts,
+        }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, JobRecord> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    /// How many of its tasks are complete.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        lock(&self.outcomes).results
     }
 
     fn key(&self, number: u64) -> [u8; 16] {
@@ -184,7 +201,7 @@ impl Job {
     /// # Errors
     /// When the store cannot be read.
     pub fn accept(&self, tasks: Vec<NewTask>, now: Moment) -> Result<Accepted, StoreError> {
-        let mut record = self.lock();
+        let mut next = lock(&self.next);
         let mut changes = Changes::default();
         let mut fresh: HashMap<Vec<u8>, [u8; 16]> = HashMap::new();
         let (mut new, mut known, mut conflicts) = (Vec::new(), 0, Vec::new());
@@ -201,8 +218,8 @@ impl Job {
                 Some(before) if before == content => known += 1,
                 Some(_) => conflicts.push(task.id),
                 None => {
-                    let number = record.next;
-                    record.next += 1;
+                    let number = *next;
+                    *next += 1;
                     let kept = Record::new(task, now);
                     changes.put(Space::Task, &self.key(number), &kept);
                     changes.put(Space::TaskId, &id_key, &Known { content, number });
@@ -217,7 +234,7 @@ impl Job {
                 }
             }
         }
-        changes.put(Space::Job, &numbered(self.number), &record.intake());
+        changes.put(Space::Job, &numbered(self.number), &self.intake(*next));
         Ok(Accepted {
             new,
             known,
@@ -285,17 +302,16 @@ impl Job {
         task: TaskRef,
         line: &ResultLine,
     ) -> (u64, String) {
-        let mut record = self.lock();
-        let place = record.results;
-        record.results += 1;
-        if let Some(count) = record.outcomes.get_mut(line.outcome as usize) {
+        let mut outcomes = lock(&self.outcomes);
+        let place = outcomes.results;
+        outcomes.results += 1;
+        if let Some(count) = outcomes.counts.get_mut(line.outcome as usize) {
             *count += 1;
         }
         let text = serde_json::to_string(line).unwrap_or_default();
         changes.delete(Space::Task, &self.key(task.number));
         changes.put(Space::Result, &self.key(place), &text);
-        let outcomes = record.outcomes();
-        changes.put(Space::Outcomes, &numbered(self.number), &outcomes);
+        changes.put(Space::Outcomes, &numbered(self.number), &*outcomes);
         (place, text)
     }
 
@@ -306,6 +322,15 @@ impl Job {
     pub fn result(&self, place: u64) -> Result<Option<String>, StoreError> {
         self.store.get(Space::Result, &self.key(place))
     }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn absolute(out: &Path) -> String {
+    let out = std::path::absolute(out).unwrap_or_else(|_| out.to_owned());
+    out.display().to_string()
 }
 
 fn range(job: u64) -> std::ops::Range<Vec<u8>> {

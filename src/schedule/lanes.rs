@@ -55,6 +55,13 @@ impl Lanes {
         }
     }
 
+    /// Every lane with its tasks that are not complete.
+    pub(super) fn work(&self) -> Vec<(Arc<Lane>, u64)> {
+        let work = self.states.values();
+        work.map(|state| (state.lane.clone(), state.tasks as u64))
+            .collect()
+    }
+
     pub(super) fn get(&self, id: LaneId) -> Option<&LaneState> {
         self.states.get(&id)
     }

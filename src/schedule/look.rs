@@ -1,54 +1,77 @@
 //! What a worker shows of itself.
 
-use super::view::{LaneView, Snapshot, TaskState, TaskView};
-use super::worker::{Pending, Worker};
-use crate::audit::TaskRef;
+use std::cmp::Reverse;
+use std::sync::Arc;
 
-impl<W> Worker<W> {
+use super::view::{LaneView, Snapshot, TaskView};
+use super::work::Work;
+use super::worker::Worker;
+use crate::admission::Lane;
+
+impl<W: Work> Worker<W> {
     pub(super) fn list(&self) -> Vec<TaskView> {
-        let view = |(task, pending): (&TaskRef, &Pending)| {
-            let blocked = self.lanes.get(pending.lane).and_then(|lane| lane.blocked);
-            TaskView {
-                task: *task,
-                state: pending.state,
-                deferrals: pending.deferrals,
-                blocked,
-            }
+        let view = |(task, pending): (_, &super::pending::Pending)| TaskView {
+            task,
+            state: pending.state(),
+            deferrals: pending.deferrals,
+            blocked: self.lanes.get(pending.lane).and_then(|lane| lane.blocked),
         };
         self.tasks.iter().map(view).collect()
     }
 
+    pub(super) fn work_left(&self) -> Vec<(Arc<Lane>, u64)> {
+        self.lanes.work()
+    }
+
     pub(super) fn snapshot(&self, most: usize) -> Snapshot {
-        let mut snapshot = Snapshot {
+        let counts = self.tasks.counts();
+        let record = self.job.record();
+        let left = record.accepted().saturating_sub(record.results);
+        let unread = match &self.loading {
+            Some(_) => left.saturating_sub(self.tasks.len() as u64),
+            None => 0,
+        };
+        Snapshot {
+            queued: counts.queued + unread,
+            running: counts.running,
+            backoff: counts.backoff,
+            unread,
+            reading: self.loading.is_some() || !self.sealed,
+            pace: self.pace.mean(self.now(), record.results),
+            best: self.pace.best(),
             alarms: self.queue.alarms(),
             wake: self.queue.next_alarm(),
-            ..Snapshot::default()
-        };
-        for pending in self.tasks.values() {
-            match pending.state {
-                TaskState::Queued => snapshot.queued += 1,
-                TaskState::Running => snapshot.running += 1,
-                TaskState::Backoff { .. } => snapshot.backoff += 1,
-            }
+            lanes: if most > 0 {
+                self.busiest(most)
+            } else {
+                Vec::new()
+            },
         }
-        if self.loading.is_some() {
-            let record = self.job.record();
-            let left = record.accepted().saturating_sub(record.results);
-            snapshot.queued += left.saturating_sub(self.tasks.len() as u64);
+    }
+
+    /// The lanes with most work, that first. Of ten thousands of lanes only
+    /// those that are shown are looked at closely.
+    fn busiest(&self, most: usize) -> Vec<LaneView> {
+        let sizes = self.lanes.iter().map(|(id, state)| {
+            let waiting = self.queue.waiting(id);
+            (Reverse(waiting), Reverse(state.calls), id)
+        });
+        let mut sizes: Vec<_> = sizes.filter(|(waiting, ..)| waiting.0 > 0).collect();
+        if sizes.len() > most {
+            sizes.select_nth_unstable(most);
+            sizes.truncate(most);
         }
-        if most > 0 {
-            let views = self.lanes.iter().map(|(id, state)| LaneView {
+        let views = sizes.into_iter().filter_map(|(waiting, calls, id)| {
+            let state = self.lanes.get(id)?;
+            Some(LaneView {
                 target: state.lane.key().clone(),
-                waiting: self.queue.waiting(id),
-                calls: state.calls,
+                waiting: waiting.0,
+                calls: calls.0,
                 blocked: state.blocked,
-            });
-            snapshot.lanes = views.filter(|view| view.waiting > 0).collect();
-            snapshot.lanes.sort_by(|a, b| {
-                (b.waiting, b.calls, &a.target).cmp(&(a.waiting, a.calls, &b.target))
-            });
-            snapshot.lanes.truncate(most);
-        }
-        snapshot
+            })
+        });
+        let mut views: Vec<_> = views.collect();
+        views.sort_by(|a, b| (b.waiting, b.calls, &a.target).cmp(&(a.waiting, a.calls, &b.target)));
+        views
     }
 }

@@ -15,7 +15,9 @@ pub mod list;
 mod loading;
 mod look;
 mod order;
+mod pace;
 mod payload;
+mod pending;
 mod queue;
 mod result_line;
 mod results;
@@ -25,7 +27,7 @@ mod work;
 mod worker;
 
 pub use fetch::Fetch;
-pub use job::{Accepted, Job, JobRecord, NewTask, pending, results};
+pub use job::{Accepted, Job, JobRecord, NewTask, Standing, pending, results};
 pub use order::{Cancelled, Handle, Schedule, Started, Stop, Stopped, SubmitError, Submitted};
 pub use payload::{HeaderFault, HeaderProblem, HttpPayload};
 pub use result_line::ResultLine;

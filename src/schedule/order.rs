@@ -10,7 +10,7 @@ use super::task::Record;
 use super::view::{Snapshot, TaskView};
 use super::work::Work;
 use super::worker::{Completed, Settings, Worker};
-use crate::admission::Admission;
+use crate::admission::{Admission, Lane, Outlook};
 use crate::audit::TaskRef;
 use crate::store::{Changes, StoreError};
 
@@ -57,6 +57,7 @@ pub(super) enum Order {
     Stop(Stop),
     Look(usize, oneshot::Sender<Snapshot>),
     List(oneshot::Sender<Vec<TaskView>>),
+    Work(oneshot::Sender<Vec<(Arc<Lane>, u64)>>),
     Cancel(TaskRef, oneshot::Sender<Cancelled>),
 }
 
@@ -209,6 +210,18 @@ impl Handle {
         let (reply, answer) = oneshot::channel();
         self.send(Order::Look(lanes, reply))?;
         answer.await.map_err(|_| Stopped)
+    }
+
+    /// When what is known could be done, and by which budgets it is bounded,
+    /// of which at most so many are named.
+    ///
+    /// # Errors
+    /// When it has stopped.
+    pub async fn outlook(&self, most: usize) -> Result<Outlook, Stopped> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Order::Work(reply))?;
+        let work = answer.await.map_err(|_| Stopped)?;
+        Ok(self.admission.outlook(work, most))
     }
 
     /// All tasks that are not complete.

@@ -14,6 +14,7 @@ pub struct HttpPayload {
     /// Names and values in the order in which they were given; a value `env:NAME` is not resolved.
     pub headers: Vec<(String, String)>,
     /// The body; empty where there is none.
+    #[serde(with = "crate::store::as_bytes")]
     pub body: Vec<u8>,
 }
 

@@ -21,6 +21,7 @@ pub struct TaskCall {
     /// The method.
     pub method: Arc<str>,
     /// Whatever else the work needs; the schedule does not look inside.
+    #[serde(with = "crate::store::as_bytes")]
     pub payload: Arc<[u8]>,
 }
 

@@ -55,6 +55,14 @@ pub struct Snapshot {
     pub running: u64,
     /// Tasks in a back-off of their own.
     pub backoff: u64,
+    /// Queued tasks of a run before that are not in memory yet.
+    pub unread: u64,
+    /// True while tasks may still be read or added.
+    pub reading: bool,
+    /// Tasks completed a second, over the last five minutes at most.
+    pub pace: Option<f64>,
+    /// The same over the best ten seconds of them.
+    pub best: Option<f64>,
     /// Alarms set.
     pub alarms: usize,
     /// The earliest of them.

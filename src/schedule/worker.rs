@@ -13,7 +13,9 @@ use super::job::Job;
 use super::lanes::Lanes;
 use super::loading::Loading;
 use super::order::{Cancelled, Order, Orders, Schedule, Stop};
-use super::queue::{Alarm, Eased, LaneId, Queue};
+use super::pace::Pace;
+use super::pending::{Pending, Pendings};
+use super::queue::{Alarm, Eased, Queue};
 use super::task::{Answer, Next, Record, after_kill};
 use super::view::TaskState;
 use super::work::Work;
@@ -59,7 +61,8 @@ pub(super) struct Worker<W> {
     pub(super) work: Arc<W>,
     pub(super) settings: Settings,
     pub(super) queue: Queue,
-    pub(super) tasks: HashMap<TaskRef, Pending>,
+    pub(super) tasks: Pendings,
+    pub(super) pace: Pace,
     pub(super) lanes: Lanes,
     pub(super) agents: HashMap<Arc<str>, AgentId>,
     pub(super) running: JoinSet<Result<Ended, Fault>>,
@@ -72,15 +75,6 @@ pub(super) struct Worker<W> {
     pub(super) loading: Option<Loading>,
     pub(super) sealed: bool,
     pub(super) stop: Option<Stop>,
-}
-
-/// What is kept in memory of a task that is not complete.
-pub(super) struct Pending {
-    pub(super) lane: LaneId,
-    pub(super) agent: AgentId,
-    pub(super) priority: i32,
-    pub(super) deferrals: u32,
-    pub(super) state: TaskState,
 }
 
 /// A call that is over and on record.
@@ -124,7 +118,8 @@ impl<W: Work> Worker<W> {
             work,
             settings,
             queue: Queue::default(),
-            tasks: HashMap::new(),
+            tasks: Pendings::default(),
+            pace: Pace::default(),
             lanes: Lanes::default(),
             agents: HashMap::new(),
             running: JoinSet::new(),
@@ -185,6 +180,7 @@ impl<W: Work> Worker<W> {
         }
         self.admission.sweep(IDLE);
         self.admission.gauge(UPKEEP.as_secs());
+        self.pace.note(self.now(), self.job.done());
         let snapshot = self.snapshot(0);
         telemetry::tasks("queued", snapshot.queued);
         telemetry::tasks("running", snapshot.running);
@@ -209,6 +205,7 @@ impl<W: Work> Worker<W> {
             Order::Stop(stop) => self.stop = self.stop.take().or(Some(stop)),
             Order::Look(most, reply) => drop(reply.send(self.snapshot(most))),
             Order::List(reply) => drop(reply.send(self.list())),
+            Order::Work(reply) => drop(reply.send(self.work_left())),
             Order::Cancel(task, reply) => drop(reply.send(self.cancel(task))),
         }
     }
@@ -223,7 +220,7 @@ impl<W: Work> Worker<W> {
                 return self.finish_without_call(task, record, refused);
             }
         };
-        let known = self.tasks.remove(&task);
+        let known = self.tasks.remove(task);
         if let Some(known) = &known {
             self.lanes.leave(known.lane);
         }
@@ -246,16 +243,8 @@ impl<W: Work> Worker<W> {
                 TaskState::Queued
             }
         };
-        self.tasks.insert(
-            task,
-            Pending {
-                lane,
-                agent,
-                priority,
-                deferrals,
-                state,
-            },
-        );
+        let pending = Pending::new(lane, agent, priority, deferrals);
+        self.tasks.insert(task, pending, state);
     }
 
     /// Takes up a task whose call was under way when a gate was killed. What
@@ -267,7 +256,7 @@ impl<W: Work> Worker<W> {
             Next::Again | Next::Backoff(_) | Next::Stop(_) => {
                 self.add(task, &record, Place::Front);
                 // Rules may have changed: what is refused now is complete already.
-                if self.tasks.contains_key(&task) {
+                if self.tasks.get(task).is_some() {
                     self.job.update(changes, task, &record);
                     self.job.taken_up(changes, task);
                 }
@@ -280,8 +269,7 @@ impl<W: Work> Worker<W> {
         while let Some(alarm) = self.queue.due(now) {
             match alarm {
                 Alarm::Task(task) => {
-                    if let Some(pending) = self.tasks.get_mut(&task) {
-                        pending.state = TaskState::Queued;
+                    if let Some(pending) = self.tasks.turn(task, TaskState::Queued) {
                         self.queue.push(
                             pending.lane,
                             task,
@@ -321,7 +309,7 @@ impl<W: Work> Worker<W> {
 
     /// Ends a task that has no call under way; one that has is left alone.
     pub(super) fn end_waiting(&mut self, task: TaskRef, outcome: Outcome, why: &str) -> Cancelled {
-        let state = self.tasks.get(&task).map(|pending| pending.state);
+        let state = self.tasks.get(task).map(Pending::state);
         if state == Some(TaskState::Running) {
             return Cancelled::Running;
         }

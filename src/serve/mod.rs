@@ -7,10 +7,12 @@
 mod budgets;
 mod control;
 mod desk;
+mod forecast;
 mod question;
 mod record;
 mod tasks;
 
 pub use control::{Control, ControlError, Metrics, ask};
 pub use desk::{AnswerError, Desk, Gate, Rows};
+pub use forecast::{Pace, forecast};
 pub use question::{By, Question, Record, TaskFilter, Wanted};

@@ -5,12 +5,15 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::desk::{AnswerError, Desk, Rows, send};
+use super::forecast::{Pace, forecast};
 use super::question::TaskFilter;
 use crate::audit::TaskRef;
 use crate::budget::{Cause, rfc3339};
-use crate::clock::{Clock as _, wall_offset};
+use crate::clock::{Clock, wall_offset};
 use crate::outcome::Outcome;
-use crate::schedule::{Job, JobRecord, LaneView, Snapshot, TaskState, TaskView, pending, results};
+use crate::schedule::{
+    Handle, Job, JobRecord, LaneView, Snapshot, Stopped, TaskState, TaskView, pending, results,
+};
 
 /// Lanes named in a status.
 const NAMED: usize = 10;
@@ -18,8 +21,8 @@ const NAMED: usize = 10;
 /// How far, how fast, what is stuck and why.
 pub(super) async fn status(desk: &Desk) -> Result<Value, AnswerError> {
     let offset = wall_offset(&*desk.clock());
-    let snapshot = match &desk.schedule {
-        Some(schedule) => schedule.look(NAMED).await.ok(),
+    let live = match &desk.schedule {
+        Some(schedule) => live(schedule, &*desk.clock()).await.ok(),
         None => None,
     };
     let running = desk
@@ -27,18 +30,37 @@ pub(super) async fn status(desk: &Desk) -> Result<Value, AnswerError> {
         .as_ref()
         .map(|schedule| schedule.job().number());
     let jobs = Job::all(&desk.store)?.into_iter().map(|(number, record)| {
-        let live = snapshot.as_ref().filter(|_| running == Some(number));
+        let live = live.as_ref().filter(|_| running == Some(number));
         job_row(number, &record, live, offset)
     });
+    let wake = live.as_ref().and_then(|live| live.snapshot.wake);
     Ok(json!({
         "store": desk.store.folder(),
         "running": desk.schedule.is_some(),
         "jobs": jobs.collect::<Vec<_>>(),
-        "wakes_at": snapshot.as_ref().and_then(|snapshot| snapshot.wake).map(|wake| rfc3339(wake, offset)),
+        "wakes_at": wake.map(|wake| rfc3339(wake, offset)),
     }))
 }
 
-fn job_row(number: u64, record: &JobRecord, live: Option<&Snapshot>, offset: i64) -> Value {
+/// A job that is being worked on.
+struct Live {
+    snapshot: Snapshot,
+    forecast: serde_json::Map<String, Value>,
+}
+
+async fn live(schedule: &Handle, clock: &dyn Clock) -> Result<Live, Stopped> {
+    let snapshot = schedule.look(NAMED).await?;
+    let outlook = schedule.outlook(NAMED).await?;
+    let record = schedule.job().record();
+    let pace = Pace {
+        left: record.accepted().saturating_sub(record.results),
+        best: snapshot.best,
+    };
+    let forecast = forecast(&outlook, pace, clock.now(), wall_offset(clock));
+    Ok(Live { snapshot, forecast })
+}
+
+fn job_row(number: u64, record: &JobRecord, live: Option<&Live>, offset: i64) -> Value {
     let outcomes =
         Outcome::ALL.map(|outcome| (outcome.as_str().to_owned(), record.outcome(outcome).into()));
     let mut row = json!({
@@ -49,11 +71,15 @@ fn job_row(number: u64, record: &JobRecord, live: Option<&Snapshot>, offset: i64
         "pending": record.accepted().saturating_sub(record.results),
         "outcomes": serde_json::Map::from_iter(outcomes),
     });
-    if let (Some(live), Some(fields)) = (live, row.as_object_mut()) {
-        fields.insert("queued".into(), live.queued.into());
-        fields.insert("running".into(), live.running.into());
-        fields.insert("backoff".into(), live.backoff.into());
-        let lanes: Vec<Value> = live
+    if let (Some(Live { snapshot, forecast }), Some(fields)) = (live, row.as_object_mut()) {
+        fields.insert("queued".into(), snapshot.queued.into());
+        fields.insert("running".into(), snapshot.running.into());
+        fields.insert("backoff".into(), snapshot.backoff.into());
+        fields.insert("reading".into(), snapshot.reading.into());
+        let per_minute = snapshot.pace.map(|pace| (pace * 60.0).round());
+        fields.insert("per_minute".into(), per_minute.into());
+        fields.extend(forecast.clone());
+        let lanes: Vec<Value> = snapshot
             .lanes
             .iter()
             .map(|lane| lane_row(lane, offset))

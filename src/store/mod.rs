@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 
 use folder::Making;
 pub use keys::{Space, last_number, numbered, paired};
-pub use value::{ValueError, decode, encode};
+pub use value::{ValueError, as_bytes, decode, encode};
 pub use writer::{Changes, Durable, Fault};
 
 use crate::clock::{Anchor, Clock, Moment, SystemClock};

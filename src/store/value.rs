@@ -37,3 +37,28 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ValueError> {
         None => Err(ValueError::Damaged),
     }
 }
+
+/// Bytes are written all at once, and not one by one as any list is.
+pub mod as_bytes {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    /// Writes bytes.
+    ///
+    /// # Errors
+    /// As the serializer.
+    pub fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(bytes)
+    }
+
+    /// Reads bytes.
+    ///
+    /// # Errors
+    /// As the deserializer.
+    pub fn deserialize<'de, D, T>(from: D) -> Result<T, D::Error>
+    where
+        D: Deserializer<'de>,
+        T: From<&'de [u8]>,
+    {
+        <&[u8]>::deserialize(from).map(T::from)
+    }
+}

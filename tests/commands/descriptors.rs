@@ -44,8 +44,11 @@ fn a_crawl_over_more_hosts_than_descriptors_keeps_few_connections_open() {
     run_with(&site, 150, "16").end().with(0);
     let results = site.results();
     assert_eq!(results.len(), HOSTS);
-    assert!(results.iter().all(|row| text(row, "outcome") == "succeeded"
-        && row["attempts"] == 1));
+    assert!(
+        results
+            .iter()
+            .all(|row| text(row, "outcome") == "succeeded" && row["attempts"] == 1)
+    );
     assert_eq!(arrived(&target).len(), HOSTS);
 }
 
@@ -54,11 +57,19 @@ fn a_process_without_descriptors_says_so_and_blames_no_target() {
     let (site, target) = site();
     let said = run_with(&site, 64, "200").end().with(1);
     assert!(said.err.contains("ulimit -n"), "{}", said.err);
-    assert!(site.results().iter().all(|row| text(row, "outcome") == "succeeded"));
+    assert!(
+        site.results()
+            .iter()
+            .all(|row| text(row, "outcome") == "succeeded")
+    );
     // What is left is as it was, and goes on with enough of them.
     run_with(&site, 1000, "16").end().with(0);
     let results = site.results();
     assert_eq!(results.len(), HOSTS);
-    assert!(results.iter().all(|row| text(row, "outcome") == "succeeded"));
+    assert!(
+        results
+            .iter()
+            .all(|row| text(row, "outcome") == "succeeded")
+    );
     assert!(arrived(&target).len() >= HOSTS);
 }

@@ -2,6 +2,7 @@
 //! buckets alone: no record, no disk, so that thousands of runs fit into a second. The same
 //! scripts and the same judge are used over the whole gate in `tests/promise`.
 
+mod ahead;
 mod buckets;
 mod left;
 mod over;

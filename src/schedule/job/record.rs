@@ -27,27 +27,13 @@ pub(super) struct Intake {
 }
 
 /// Written when tasks are complete.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Outcomes {
     pub(super) results: u64,
     pub(super) counts: [u64; Outcome::ALL.len()],
 }
 
 impl JobRecord {
-    pub(super) fn intake(&self) -> Intake {
-        Intake {
-            out: self.out.clone(),
-            next: self.next,
-        }
-    }
-
-    pub(super) fn outcomes(&self) -> Outcomes {
-        Outcomes {
-            results: self.results,
-            counts: self.outcomes,
-        }
-    }
-
     /// How many tasks ended so.
     #[must_use]
     pub fn outcome(&self, outcome: Outcome) -> u64 {
