@@ -129,7 +129,7 @@ impl Answer<'_> {
 fn opened(config: &Config, question: &Question) -> Result<(Desk, Option<Scratch>), StoreError> {
     if matches!(
         question,
-        Question::Status | Question::Tasks(_) | Question::Audit { .. }
+        Question::Status | Question::Tasks(_) | Question::Results { .. } | Question::Audit { .. }
     ) {
         let desk = Desk {
             store: gate::record(config)?,

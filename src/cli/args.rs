@@ -57,6 +57,9 @@ pub(super) enum Command {
     /// Tasks by state, or listed
     #[command(after_help = "Example:\n  tidegate tasks --list --state backoff")]
     Tasks(TasksArgs),
+    /// The results of a run, from the store: what `results.jsonl` holds, or held
+    #[command(after_help = "Example:\n  tidegate results --out crawl --json > results.jsonl")]
+    Results(ResultsArgs),
     /// Stop calls to a target, a pool or a group
     #[command(
         after_help = "Example:\n  tidegate hold https://example.org --for 2h --by ana --note 'their operator called'"
@@ -163,6 +166,15 @@ pub(super) enum OutcomeName {
     Expired,
     Cancelled,
     Refused,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct ResultsArgs {
+    /// The output folder of the run
+    #[arg(long, value_name = "DIR", default_value = "tidegate-out")]
+    pub(super) out: PathBuf,
+    #[command(flatten)]
+    pub(super) output: Output,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -54,6 +54,11 @@ fn question(command: Command) -> Result<Asked, Failure> {
             };
             (Question::Tasks(filter), args.output, columns)
         }
+        Command::Results(args) => {
+            // A gate that is asked runs elsewhere.
+            let out = std::path::absolute(&args.out).unwrap_or(args.out);
+            (Question::Results { out }, args.output, RESULTS)
+        }
         Command::Hold(args) => {
             let for_ms = args
                 .span
@@ -208,6 +213,14 @@ const TASK_LIST: &[Column] = &[
     Column("AGENT", "agent"),
     Column("ATTEMPTS", "attempts"),
     Column("DEFERRALS", "deferrals"),
+    Column("ERROR", "error"),
+];
+const RESULTS: &[Column] = &[
+    Column("ID", "id"),
+    Column("OUTCOME", "outcome"),
+    Column("STATUS", "status"),
+    Column("URL", "url"),
+    Column("COMPLETED", "completed_at"),
     Column("ERROR", "error"),
 ];
 const CHANGED: &[Column] = &[Column("TARGET", "target"), Column("STATE", "state")];

@@ -86,6 +86,12 @@ impl Desk {
                 send(&rows, budgets::explain(self.gate()?, &url, &method)?).await;
             }
             Question::Tasks(filter) => tasks::answer(self, &filter, &rows).await?,
+            Question::Results { out } => {
+                let store = self.store.clone();
+                let read = move || tasks::results_of(&store, &out, &rows);
+                let joined = tokio::task::spawn_blocking(read).await;
+                joined.map_err(|error| AnswerError::Question(error.to_string()))??;
+            }
             Question::Hold {
                 target,
                 for_ms,

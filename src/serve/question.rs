@@ -1,5 +1,6 @@
 //! What can be asked of a gate, whether it runs in this process or another.
 
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,11 @@ pub enum Question {
     },
     /// Tasks, counted or listed.
     Tasks(TaskFilter),
+    /// The results of a job.
+    Results {
+        /// Its output folder.
+        out: PathBuf,
+    },
     /// Stop a target.
     Hold {
         /// A target key, URL, `pool:NAME` or `group:NAME`.

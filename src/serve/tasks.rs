@@ -1,6 +1,8 @@
 //! How the work stands: as rows.
 
 use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -14,6 +16,7 @@ use crate::outcome::Outcome;
 use crate::schedule::{
     Handle, Job, JobRecord, LaneView, Snapshot, Stopped, TaskState, TaskView, pending, results,
 };
+use crate::store::Store;
 
 /// Lanes named in a status.
 const NAMED: usize = 10;
@@ -97,6 +100,27 @@ fn lane_row(lane: &LaneView, offset: i64) -> Value {
         "cause": lane.blocked.map(|(cause, _)| cause.as_str()),
         "ready_at": lane.blocked.and_then(|(_, ready)| ready).map(|ready| rfc3339(ready, offset)),
     })
+}
+
+/// The results of one job, in the order in which they became durable.
+pub(super) fn results_of(store: &Arc<Store>, out: &Path, rows: &Rows) -> Result<(), AnswerError> {
+    let Some(job) = Job::find(store.clone(), out)? else {
+        let known = Job::all(store)?.into_iter().map(|(_, record)| record.out);
+        let known: Vec<_> = known.collect();
+        return Err(AnswerError::Question(format!(
+            "no run wrote to {}; runs of this store wrote to: {}",
+            out.display(),
+            known.join(", ")
+        )));
+    };
+    for line in results(store, job.number()) {
+        let row = serde_json::from_str(&line?);
+        let row = row.map_err(|error| AnswerError::Question(error.to_string()))?;
+        if rows.blocking_send(row).is_err() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Tasks, counted or listed.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::rule;
+use crate::{prompt, rule};
 use crate::support::loopback::{Answer, Script, Target};
 use crate::support::site::{Site, text};
 
@@ -105,4 +105,38 @@ fn tasks_are_counted_by_state_and_outcome_and_listed_by_any_of_them() {
         table.out
     );
     assert_eq!(table.out.lines().count(), 2, "{}", table.out);
+}
+
+#[test]
+fn results_are_had_from_the_store_while_a_run_works_and_after_the_file_is_gone() {
+    let target = prompt();
+    let site = Site::new(&rule(&target, "200/s", 10));
+    site.tasks((0..20).map(|n| target.url(&format!("/{n}"))));
+    site.run().end().with(0);
+    let file = std::fs::read_to_string(site.path("out/results.jsonl")).unwrap();
+    std::fs::remove_file(site.path("out/results.jsonl")).unwrap();
+    let said = site.say(&["results", "--out", "out", "--json"]).with(0);
+    assert_eq!(said.out, file, "line by line, byte by byte");
+    let table = site.say(&["results", "--out", "out"]).with(0).out;
+    assert!(
+        table.starts_with("ID") && table.lines().count() == 21,
+        "{table}"
+    );
+
+    let slow = crate::patient(std::time::Duration::from_secs(60));
+    site.configure(&rule(&slow, "200/s", 10));
+    site.tasks([slow.url("/slow")]);
+    let mut run = site.run();
+    site.until_open(&mut run);
+    let said = site.say(&["results", "--out", "out", "--json"]).with(0);
+    assert_eq!(said.out, file, "asked of the gate that runs");
+    let said = site
+        .say(&["results", "--out", "elsewhere", "--json"])
+        .with(1);
+    assert!(
+        said.err.contains("elsewhere") && said.err.contains("/out"),
+        "{}",
+        said.err
+    );
+    assert!(run.kill());
 }
