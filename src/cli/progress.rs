@@ -6,17 +6,22 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use serde_json::Value;
+
 use super::show::say;
 use crate::admission::Admission;
 use crate::budget::{Cause, rfc3339};
 use crate::clock::{Moment, wall_offset};
 use crate::schedule::{Handle, Job, LaneView, Snapshot};
+use crate::serve::{Pace, forecast};
 
 /// Lanes shown.
 const SHOWN: usize = 6;
 const EVERY: Duration = Duration::from_millis(500);
 /// Where nobody watches, a line is written this often (in ticks).
 const QUIET_TICKS: u64 = 60;
+/// How often it is reckoned when it will end (in ticks): all lanes are asked.
+const OUTLOOK_TICKS: u64 = 20;
 
 pub(super) struct Progress {
     admission: Arc<Admission>,
@@ -27,6 +32,7 @@ pub(super) struct Progress {
     ticks: u64,
     timer: tokio::time::Interval,
     started: (Moment, u64),
+    outlook: String,
 }
 
 impl Progress {
@@ -54,6 +60,7 @@ impl Progress {
             ticks: 0,
             timer: tokio::time::interval(EVERY),
             started,
+            outlook: String::new(),
         }
     }
 
@@ -78,6 +85,9 @@ impl Progress {
         let Ok(snapshot) = handle.look(SHOWN).await else {
             return;
         };
+        if !watched || self.ticks.is_multiple_of(OUTLOOK_TICKS) {
+            self.outlook = self.outlook(handle, &snapshot).await;
+        }
         let message = self.message(&snapshot);
         if !watched {
             let record = self.job.record();
@@ -115,6 +125,7 @@ impl Progress {
         let rate = self.job.record().results.saturating_sub(before) / seconds;
         let mut message =
             format!("{running} running, {queued} queued, {backoff} in back-off, {rate}/s");
+        message.push_str(&self.outlook);
         if *running == 0
             && let Some(wake) = snapshot.wake
         {
@@ -122,6 +133,23 @@ impl Progress {
             message.push_str(&format!("; all wait until {}", rfc3339(wake, offset)));
         }
         message
+    }
+
+    async fn outlook(&self, handle: &Handle, snapshot: &Snapshot) -> String {
+        let Ok(outlook) = handle.outlook(1).await else {
+            return String::new();
+        };
+        let clock = self.admission.clock();
+        let record = self.job.record();
+        let pace = Pace {
+            left: record.accepted().saturating_sub(record.results),
+            best: snapshot.best,
+        };
+        let fields = forecast(&outlook, pace, clock.now(), wall_offset(&**clock));
+        match fields.get("ends_at").and_then(Value::as_str) {
+            Some(at) if pace.left > 0 => format!(", done at {at} at the earliest"),
+            _ => String::new(),
+        }
     }
 
     fn lane(&self, lane: &LaneView) -> String {

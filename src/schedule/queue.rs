@@ -7,7 +7,7 @@
 //! one exhausted target cost one entry in the timer, and a lane with room is
 //! never behind one without.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use super::fair::{AgentId, Fair, Place};
 use crate::audit::TaskRef;
@@ -43,7 +43,7 @@ pub(super) struct Queue {
     lanes: HashMap<LaneId, Fair>,
     ready: VecDeque<Ready>,
     waits: HashMap<BucketId, Wait>,
-    alarms: BTreeMap<(Moment, Alarm), ()>,
+    alarms: BTreeSet<(Moment, Alarm)>,
     set: HashMap<Alarm, Moment>,
 }
 
@@ -197,24 +197,23 @@ impl Queue {
             self.alarms.remove(&(before, alarm));
         }
         if let Some(at) = at {
-            self.alarms.insert((at, alarm), ());
+            self.alarms.insert((at, alarm));
             self.set.insert(alarm, at);
         }
     }
 
     /// The earliest instant at which anything is to be done.
     pub(super) fn next_alarm(&self) -> Option<Moment> {
-        self.alarms.first_key_value().map(|((at, _), ())| *at)
+        self.alarms.first().map(|(at, _)| *at)
     }
 
     /// The next alarm that is due; a bucket's wakes its lanes by itself.
     pub(super) fn due(&mut self, now: Moment) -> Option<Alarm> {
         loop {
-            let entry = self.alarms.first_entry()?;
-            if entry.key().0 > now {
+            if self.alarms.first()?.0 > now {
                 return None;
             }
-            let ((_, alarm), ()) = entry.remove_entry();
+            let (_, alarm) = self.alarms.pop_first()?;
             self.set.remove(&alarm);
             match alarm {
                 Alarm::Bucket(bucket) => self.wake(bucket),

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::{prompt, rule};
 use crate::support::loopback::{Answer, Script, Target};
 use crate::support::site::{Site, text};
+use crate::{prompt, rule};
 
 /// A store with tasks of two targets, in several states.
 fn worked_on() -> (Site, Target, Target) {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::outcome::Outcome;
-use crate::schedule::task::{Answer, Repeat, TaskCall};
+use crate::schedule::task::{Answer, Repeat, Task, TaskCall};
 use crate::step::Step;
 use crate::store::IfMissing;
 use std::num::NonZeroU32;
