@@ -111,6 +111,8 @@ pub enum Wait {
     Until(Option<Moment>, Cause),
     /// For ever: it costs more than there can be.
     Never,
+    /// It is refused: an operator said so.
+    Denied,
 }
 
 /// Why a call has no lane.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use super::{Admission, Ask, Lane, PathRecording, Permit, Resolved, StepPolicy, Verdict, Wait};
 use crate::audit::{Deferred, Intent, Refused};
 use crate::budget::{
-    Deferral, Level, Line, Never, Refusal, Shortage, Taking, peek, shortage, take,
+    Deferral, Hold, Level, Line, Never, Refusal, Scope, Shortage, Taking, peek, rfc3339, shortage,
+    take,
 };
-use crate::clock::Moment;
+use crate::clock::{Moment, wall_offset};
 use crate::step::Step;
-use crate::store::Fault;
+use crate::store::{Fault, StoreError};
 use crate::target::{Rejection, RejectionReason};
 use crate::telemetry;
 
@@ -26,6 +27,10 @@ impl Admission {
         line: Line,
     ) -> Result<Verdict, Fault> {
         self.store.health()?;
+        self.lapse().map_err(|error| match error {
+            StoreError::Unwritten(fault) => fault,
+            error => Fault::Broken(error.to_string()),
+        })?;
         if self.policy.steps == StepPolicy::Required && !ask.step.is_attributed() {
             let detail = "require_step is set, and this call names no agent".to_owned();
             let refusal = Refusal {
@@ -36,6 +41,10 @@ impl Admission {
             return Ok(Verdict::Refused(self.refuse(refusal, ask.step)));
         }
         let resolved = lane.resolved();
+        if let Some((scope, word)) = &resolved.denied {
+            let refusal = self.denial(lane, scope, word);
+            return Ok(Verdict::Refused(self.refuse(refusal, ask.step)));
+        }
         let now = self.clock.now();
         match take(
             &resolved.buckets,
@@ -71,6 +80,23 @@ impl Admission {
                 };
                 Ok(Verdict::Refused(self.refuse(refusal, ask.step)))
             }
+        }
+    }
+
+    fn denial(&self, lane: &Lane, scope: &Scope, word: &Hold) -> Refusal {
+        let offset = wall_offset(&*self.clock);
+        let until = word.until.map_or_else(String::new, |until| {
+            format!(" until {}", rfc3339(until, offset))
+        });
+        let note = if word.note.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", word.note)
+        };
+        Refusal {
+            reason: Never::Denied,
+            target: lane.key().to_string(),
+            detail: format!("{} denies {scope}{until}{note}", word.by),
         }
     }
 
@@ -188,6 +214,9 @@ impl Admission {
     pub fn wait(&self, lane: &Lane, cost: NonZeroU32) -> Wait {
         let (now, offset) = (self.clock.now(), self.clock.utc_offset());
         let resolved = lane.resolved();
+        if resolved.denied.is_some() {
+            return Wait::Denied;
+        }
         if !resolved.can_ever(cost) {
             return Wait::Never;
         }

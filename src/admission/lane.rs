@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::budget::{Bucket, BucketId, Conduct, PauseScope, Revision, Scope, Terms};
+use crate::budget::{Bucket, BucketId, Conduct, Hold, PauseScope, Revision, Scope, Terms};
 use crate::target::{Located, TargetKey};
 
 /// What calls of one target key go through. Held by whoever has work for it;
@@ -22,6 +22,8 @@ pub struct Resolved {
     /// The number of their envelope.
     pub revision: Revision,
     pub(crate) buckets: Vec<Arc<Bucket>>,
+    /// An operator's word that these calls are refused, and where it stands.
+    pub denied: Option<(Scope, Hold)>,
 }
 
 impl Lane {
@@ -65,6 +67,11 @@ impl Resolved {
     /// The buckets that a call draws from.
     pub fn bucket_ids(&self) -> impl Iterator<Item = BucketId> {
         self.buckets.iter().map(|bucket| bucket.id())
+    }
+
+    pub(super) fn draws_from(&self, scope: &Scope) -> bool {
+        let mut tiers = self.terms.tiers.iter();
+        tiers.any(|tier| tier.scope == *scope)
     }
 
     /// The bucket of the host: where it rests when it cannot be reached.

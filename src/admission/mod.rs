@@ -12,8 +12,10 @@ mod departure;
 mod lane;
 mod operator;
 mod outlook;
+mod overrides;
 mod permit;
 mod revisions;
+mod rules;
 mod upkeep;
 
 use std::collections::hash_map::RandomState;
@@ -28,7 +30,7 @@ pub use ask::{Ask, News, NoRoute, PathRecording, Policy, StepPolicy, Verdict, Wa
 pub use closing::Closing;
 pub use departure::Departure;
 pub use lane::{Lane, Resolved, Route};
-pub use operator::{Chosen, Operator};
+pub use operator::{Chosen, Lifted, Operator};
 pub use outlook::Outlook;
 pub use permit::{Ending, Permit, Word};
 
@@ -36,7 +38,7 @@ use crate::audit::{Event, Log};
 use crate::budget::{Bucket, BucketId, Rulebook, SavedBucket, SavedStops, Scope, Tier};
 use crate::clock::{Clock, Moment};
 use crate::step::Step;
-use crate::store::{Space, Store, StoreError};
+use crate::store::{Changes, Space, Store, StoreError};
 use crate::target::{TargetKey, locate};
 
 /// The gate's buckets and its record.
@@ -48,6 +50,8 @@ pub struct Admission {
     policy: Policy,
     rulebook: RwLock<Rules>,
     revisions: revisions::Revisions,
+    overrides: overrides::Overrides,
+    changing: Mutex<()>,
     lanes: DashMap<TargetKey, Arc<Lane>>,
     buckets: DashMap<Scope, Arc<Bucket>>,
     next_bucket: AtomicU64,
@@ -77,6 +81,7 @@ impl Admission {
     ) -> Result<Arc<Self>, StoreError> {
         let (log, interrupted) = Log::open(store.clone(), clock.clone())?;
         let revisions = revisions::Revisions::load(&store)?;
+        let overrides = overrides::Overrides::load(&store)?;
         let rules = Rules {
             book: Arc::new(rulebook),
             since: clock.now(),
@@ -88,6 +93,8 @@ impl Admission {
             policy,
             rulebook: RwLock::new(rules),
             revisions,
+            overrides,
+            changing: Mutex::default(),
             lanes: DashMap::new(),
             buckets: DashMap::new(),
             next_bucket: AtomicU64::new(1),
@@ -167,13 +174,15 @@ impl Admission {
     }
 
     fn resolve(&self, key: &TargetKey) -> Result<Resolved, StoreError> {
-        let terms = self.rulebook().terms(&key.origin, &key.class);
+        let mut terms = self.rulebook().terms(&key.origin, &key.class);
+        let denied = self.overrides.lay_over(&mut terms);
         let revision = self.revisions.number(&terms, &self.log, self.clock.now());
         let buckets: Result<Vec<_>, _> = terms.tiers.iter().map(|tier| self.bucket(tier)).collect();
         Ok(Resolved {
             revision,
             buckets: buckets?,
             terms,
+            denied,
         })
     }
 
@@ -226,13 +235,7 @@ impl Admission {
     /// with what is spent of the buckets that were drained for it.
     fn note_stops(&self, bucket: &Bucket, drained: &[&Arc<Bucket>], event: Event) {
         let noted = self.log.note_with(event, |changes| {
-            let stops = bucket.lock().stops();
-            let key = bucket.scope().to_string();
-            if stops == SavedStops::default() {
-                changes.delete(Space::Stop, key.as_bytes());
-            } else {
-                changes.put(Space::Stop, key.as_bytes(), &stops);
-            }
+            save_stops(bucket, changes);
             for bucket in drained {
                 let key = bucket.scope().to_string();
                 changes.put(Space::Bucket, key.as_bytes(), &bucket.lock().saved());
@@ -249,5 +252,16 @@ impl Admission {
         hasher.write_u64(self.draws.fetch_add(1, Ordering::Relaxed));
         let draw = u32::try_from(hasher.finish() >> 32).unwrap_or(u32::MAX);
         f64::from(draw) / f64::from(u32::MAX)
+    }
+}
+
+/// What stops a bucket as it is now, to be called in the order of the log.
+fn save_stops(bucket: &Bucket, changes: &mut Changes) {
+    let stops = bucket.lock().stops();
+    let key = bucket.scope().to_string();
+    if stops == SavedStops::default() {
+        changes.delete(Space::Stop, key.as_bytes());
+    } else {
+        changes.put(Space::Stop, key.as_bytes(), &stops);
     }
 }

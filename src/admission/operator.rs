@@ -1,11 +1,11 @@
-//! An operator's word: hold a target, let it go. On record with a name.
+//! An operator's word: hold a target, take a word back. On record with a name.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Admission;
+use super::{Admission, News, save_stops};
 use crate::audit::Event;
-use crate::budget::{Hold, Provenance, Scope, Tier};
+use crate::budget::{Provenance, Scope, Tier};
 use crate::clock::Moment;
 use crate::store::StoreError;
 use crate::target::TargetKey;
@@ -28,23 +28,38 @@ pub enum Chosen {
     Scope(Scope),
 }
 
+/// A manual change that was taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifted {
+    /// A hold.
+    Hold,
+    /// A denial.
+    Denial,
+    /// Limits set by hand.
+    Limits,
+}
+
+impl Lifted {
+    /// The command that had made it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Hold => "hold",
+            Self::Denial => "deny",
+            Self::Limits => "set",
+        }
+    }
+}
+
 impl Admission {
-    fn tier(&self, chosen: &Chosen) -> Option<Tier> {
-        let (key, scope) = match chosen {
-            Chosen::Target(key) if key.class.is_default() => {
-                (Some(key.clone()), Scope::Host(key.origin.clone()))
-            }
-            Chosen::Target(key) => (
-                Some(key.clone()),
-                Scope::Class(key.origin.clone(), key.class.clone()),
-            ),
-            Chosen::Scope(scope) => (None, scope.clone()),
-        };
-        let Some(key) = key else {
+    pub(super) fn tier(&self, chosen: &Chosen) -> Option<Tier> {
+        let scope = chosen.scope();
+        let Chosen::Target(key) = chosen else {
             return self.any_tier(&scope);
         };
-        let tiers = self.rulebook().terms(&key.origin, &key.class).tiers;
-        tiers.into_iter().find(|tier| tier.scope == scope)
+        let mut terms = self.rulebook().terms(&key.origin, &key.class);
+        self.overrides.lay_over(&mut terms);
+        terms.tiers.into_iter().find(|tier| tier.scope == scope)
     }
 
     /// The tier of a pool or a group: as some lane has it, or, before any lane
@@ -87,12 +102,7 @@ impl Admission {
         };
         let bucket = self.bucket(&tier)?;
         let now = self.clock.now();
-        let hold = Hold {
-            until,
-            by: operator.by,
-            note: operator.note,
-            since: now,
-        };
+        let hold = operator.word(until, now);
         bucket.lock().set_hold(Some(hold.clone()));
         self.note_stops(
             &bucket,
@@ -106,26 +116,62 @@ impl Admission {
         Ok(true)
     }
 
-    /// Lets a target go that an operator held. False when nothing held it.
+    /// Takes back every manual change of a target: its hold, its denial and
+    /// the limits set for it. Tells which there were.
     ///
     /// # Errors
     /// When its state cannot be read.
-    pub fn release(&self, chosen: &Chosen, operator: Operator) -> Result<bool, StoreError> {
-        let Some(tier) = self.tier(chosen) else {
-            return Ok(false);
-        };
-        let bucket = self.bucket(&tier)?;
-        if bucket.lock().set_hold(None).is_none() {
-            return Ok(false);
+    pub fn release(&self, chosen: &Chosen, operator: Operator) -> Result<Vec<Lifted>, StoreError> {
+        // What is manual may stand at a class or pool that the rules no longer have.
+        let known = self.tier(chosen);
+        let scope = known
+            .as_ref()
+            .map_or_else(|| chosen.scope(), |tier| tier.scope.clone());
+        let manual = self.put_back(&scope)?;
+        let bucket = known.map(|tier| self.bucket(&tier)).transpose()?;
+        let hold = bucket
+            .as_ref()
+            .and_then(|bucket| bucket.lock().set_hold(None));
+        let lifted: Vec<_> = [
+            hold.map(|_| Lifted::Hold),
+            manual.denied.map(|_| Lifted::Denial),
+            manual.set.map(|_| Lifted::Limits),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if lifted.is_empty() {
+            return Ok(lifted);
         }
         let Operator { by, note } = operator;
         let event = Event::Released {
-            scope: bucket.scope().clone(),
+            scope: scope.clone(),
             by,
             note,
             at: self.clock.now(),
         };
-        self.note_stops(&bucket, &[], event);
-        Ok(true)
+        let noted = self.log.note_with(event, |changes| {
+            self.overrides.save(&scope, changes);
+            if let Some(bucket) = &bucket {
+                save_stops(bucket, changes);
+            }
+        });
+        noted.detach();
+        if let Some(bucket) = bucket {
+            self.tell(News::Changed(bucket.id()));
+        }
+        Ok(lifted)
+    }
+}
+
+impl Chosen {
+    /// Whose bucket is meant.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        match self {
+            Self::Target(key) if key.class.is_default() => Scope::Host(key.origin.clone()),
+            Self::Target(key) => Scope::Class(key.origin.clone(), key.class.clone()),
+            Self::Scope(scope) => scope.clone(),
+        }
     }
 }

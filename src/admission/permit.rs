@@ -135,13 +135,16 @@ impl Permit {
         }
     }
 
-    /// True when its target was paused or held after it was granted: it should
+    /// True when its target was paused, held or denied after it was granted: it should
     /// be given back. The pause that it is to end does not stop a probe.
     #[must_use]
     pub fn is_called_off(&self) -> bool {
         let Some(open) = self.open() else {
             return false;
         };
+        if open.lane.resolved().denied.is_some() {
+            return true;
+        }
         let now = open.admission.clock.now();
         let buckets = open.resolved.buckets.iter().zip(&open.roles);
         buckets.into_iter().any(|(bucket, role)| {

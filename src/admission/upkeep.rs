@@ -1,11 +1,11 @@
 //! What keeps an admission whole: recovery, new rules, eviction, gauges.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Admission, News, Resolved, Rules};
+use super::Admission;
 use crate::audit::{Event, Interrupted};
-use crate::budget::{Rulebook, Scope, TargetRule, peek};
+use crate::budget::{Scope, TargetRule, peek};
 use crate::store::{Changes, Durable, Space, StoreError, paired};
 use crate::target::TargetKey;
 use crate::telemetry;
@@ -51,7 +51,8 @@ impl Admission {
             // Their schedules read next which of their tasks were cut.
             self.store.settle()?;
         }
-        self.load_stops()
+        self.load_stops()?;
+        self.load_manual()
     }
 
     /// Pauses and holds are loaded at once, so that they are listed whether
@@ -77,59 +78,15 @@ impl Admission {
         Ok(())
     }
 
-    /// Puts other rules in force. What was spent stays spent.
-    ///
-    /// # Errors
-    /// When what was spent cannot be read; lanes before it have the new rules.
-    pub fn adopt(&self, rulebook: Rulebook) -> Result<(), StoreError> {
-        let since = self.clock.now();
-        *self
-            .rulebook
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = Rules {
-            book: Arc::new(rulebook),
-            since,
-        };
-        let lanes: Vec<_> = self.lanes.iter().map(|lane| lane.clone()).collect();
-        for lane in lanes {
-            let resolved = self.resolve(lane.key())?;
-            self.refit(&resolved);
-            // Who waits on a bucket that it no longer draws from is woken too.
-            let before = lane.resolved();
-            let changed: Vec<_> = before.bucket_ids().chain(resolved.bucket_ids()).collect();
-            lane.replace(resolved);
-            changed
-                .into_iter()
-                .for_each(|bucket| self.tell(News::Changed(bucket)));
-        }
-        Ok(())
-    }
-
-    /// Puts the terms of a lane in force in its buckets, and on record what
-    /// was spent as of that instant.
-    pub(super) fn refit(&self, resolved: &Resolved) {
-        for (bucket, tier) in resolved.buckets.iter().zip(&resolved.terms.tiers) {
-            let mut state = bucket.lock();
-            let before = state.saved();
-            // Now under the lock: a call may have left since the last bucket.
-            state.refit(tier, self.clock.now(), self.clock.utc_offset());
-            let after = state.saved();
-            if after != before {
-                let mut changes = Changes::default();
-                changes.put(Space::Bucket, bucket.scope().to_string().as_bytes(), &after);
-                // Handed over under the lock: a settlement's state is either
-                // older and goes first, or newer and goes later.
-                self.store.write(changes).detach();
-            }
-        }
-    }
-
     /// Forgets what would answer the same if it were new: lanes that nobody
-    /// holds, and full buckets without debt, pause or hold, unused for `idle`.
-    /// Returns how many buckets are left. What was counted for a minute goes
-    /// on record meanwhile.
+    /// holds, and full buckets without debt, pause or word of an operator,
+    /// unused for `idle`. Returns how many buckets are left. What was counted
+    /// for a minute goes on record meanwhile, and manual changes end.
     pub fn sweep(&self, idle: Duration) -> usize {
         self.log.turn();
+        if let Err(error) = self.lapse() {
+            tracing::error!(%error, "a manual change could not be ended");
+        }
         let (now, offset) = (self.clock.now(), self.clock.utc_offset());
         let rules = self.rulebook();
         self.lanes.retain(|_, lane| {
@@ -144,7 +101,9 @@ impl Admission {
             Arc::strong_count(lane) > 1 || !idle_all() || is_named()
         });
         self.buckets.retain(|scope, bucket| {
-            let keep = Arc::strong_count(bucket) > 1 || !bucket.lock().is_idle(now, idle, offset);
+            let keep = Arc::strong_count(bucket) > 1
+                || !bucket.lock().is_idle(now, idle, offset)
+                || self.overrides.names(scope);
             // That a host has answered once is worth keeping: it tells an
             // outage from a name that leads nowhere.
             if !keep && !bucket.lock().was_reached() {

@@ -106,6 +106,12 @@ pub fn limits_in_words(envelope: &Envelope) -> Vec<String> {
         .collect()
 }
 
+/// Limits as people say them.
+#[must_use]
+pub fn all_in_words(limits: &[Limit]) -> Vec<String> {
+    limits.iter().map(in_words).collect()
+}
+
 /// A cap needs no word for its kind; a bucket lets nearly twice its number
 /// through in its first period, so it does.
 fn in_words(limit: &Limit) -> String {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::budget::{Cause, Envelope, Hold, Pause, Revision, Scope};
+use crate::budget::{Cause, Envelope, Hold, Limit, ManualKind, Pause, Revision, Scope};
 use crate::clock::Moment;
 use crate::outcome::End;
 use crate::step::Step;
@@ -223,6 +223,35 @@ pub enum Event {
         /// When.
         at: Moment,
     },
+    /// An operator put other limits in place of the rules'.
+    Set {
+        /// Whose bucket.
+        scope: Scope,
+        /// The limits in force there now.
+        limits: Vec<Limit>,
+        /// By whom, why, until when.
+        word: Hold,
+        /// When.
+        at: Moment,
+    },
+    /// An operator had the calls of a target refused.
+    Denied {
+        /// Whose bucket.
+        scope: Scope,
+        /// By whom, why, until when.
+        word: Hold,
+        /// When.
+        at: Moment,
+    },
+    /// What an operator put in place of the rules has ended by itself.
+    Lapsed {
+        /// Whose bucket.
+        scope: Scope,
+        /// What had been put there.
+        what: ManualKind,
+        /// When it was noticed: no decision was taken in between.
+        at: Moment,
+    },
 }
 
 impl Event {
@@ -242,7 +271,10 @@ impl Event {
             | Self::Closed { at, .. }
             | Self::ClockStepped { at, .. }
             | Self::Truncated { at, .. }
-            | Self::Task { at, .. } => *at,
+            | Self::Task { at, .. }
+            | Self::Set { at, .. }
+            | Self::Denied { at, .. }
+            | Self::Lapsed { at, .. } => *at,
         }
     }
 
@@ -272,6 +304,9 @@ impl Event {
             Self::ClockStepped { .. } => "clock_stepped",
             Self::Truncated { .. } => "truncated",
             Self::Task { .. } => "task",
+            Self::Set { .. } => "set",
+            Self::Denied { .. } => "denied",
+            Self::Lapsed { .. } => "lapsed",
         }
     }
 }

@@ -113,7 +113,10 @@ fn step_of(event: &Event) -> Option<&Step> {
         | Event::Opened { .. }
         | Event::Closed { .. }
         | Event::ClockStepped { .. }
-        | Event::Truncated { .. } => None,
+        | Event::Truncated { .. }
+        | Event::Set { .. }
+        | Event::Denied { .. }
+        | Event::Lapsed { .. } => None,
     }
 }
 
@@ -125,7 +128,10 @@ fn about(event: &Event) -> About<'_> {
         Event::Paused { scope, .. }
         | Event::Resumed { scope, .. }
         | Event::Held { scope, .. }
-        | Event::Released { scope, .. } => About::Scope(scope),
+        | Event::Released { scope, .. }
+        | Event::Set { scope, .. }
+        | Event::Denied { scope, .. }
+        | Event::Lapsed { scope, .. } => About::Scope(scope),
         Event::Revised { .. }
         | Event::Opened { .. }
         | Event::Closed { .. }

@@ -21,7 +21,9 @@ mod view;
 mod who;
 mod windows;
 
-pub use envelopes::{envelope, envelope_json, envelope_rows, envelopes, limits_in_words};
+pub use envelopes::{
+    all_in_words, envelope, envelope_json, envelope_rows, envelopes, limits_in_words,
+};
 pub use event::{Call, Deferred, Event, Intent, Refused, Settlement, TaskRef};
 pub use filter::Filter;
 pub use log::Log;

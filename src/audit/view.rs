@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::envelopes::{layers_json, limits_in_words};
+use super::envelopes::{all_in_words, layers_json, limits_in_words};
 use super::event::{Call, Deferred, Event, Refused, TaskRef};
 use super::query::Recorded;
 use crate::budget::{Hold, Pause, Scope, rfc3339};
@@ -101,6 +101,20 @@ pub fn event_json(recorded: &Recorded) -> Value {
             let fields = json!({"task": task_name(*task), "id": id, "what": what});
             join([head, fields, step_json(step)])
         }
+        Event::Set {
+            scope,
+            limits,
+            word,
+            ..
+        } => {
+            let fields = json!({"limits": all_in_words(limits)});
+            let word = hold_json(word, *wall_offset);
+            join([head, scope_json(scope), fields, word])
+        }
+        Event::Denied { scope, word, .. } => {
+            join([head, scope_json(scope), hold_json(word, *wall_offset)])
+        }
+        Event::Lapsed { scope, what, .. } => join([head, scope_json(scope), json!({"what": what})]),
     }
 }
 
@@ -172,6 +186,27 @@ pub fn decision_json(recorded: &Recorded) -> Option<Value> {
         } => {
             let head = head("released", Some(note.to_string()));
             join([head, on_scope_json(scope), json!({"by": by})])
+        }
+        Event::Set {
+            scope,
+            limits,
+            word,
+            ..
+        } => {
+            let why = format!("{}: {}", all_in_words(limits).join(", "), word.note);
+            let word = hold_json(word, *wall_offset);
+            join([head("set", Some(why)), on_scope_json(scope), word])
+        }
+        Event::Denied { scope, word, .. } => {
+            let head = head("denied", Some(word.note.to_string()));
+            join([head, on_scope_json(scope), hold_json(word, *wall_offset)])
+        }
+        Event::Lapsed { scope, what, .. } => {
+            let why = format!(
+                "the end of what an operator had put there: {}",
+                what.as_str()
+            );
+            join([head("lapsed", Some(why)), on_scope_json(scope)])
         }
         Event::Opened { .. }
         | Event::Closed { .. }

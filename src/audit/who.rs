@@ -200,7 +200,10 @@ impl Who {
             | Event::Closed { .. }
             | Event::ClockStepped { .. }
             | Event::Truncated { .. }
-            | Event::Task { .. } => {}
+            | Event::Task { .. }
+            | Event::Set { .. }
+            | Event::Denied { .. }
+            | Event::Lapsed { .. } => {}
         }
     }
 

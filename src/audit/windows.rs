@@ -104,7 +104,10 @@ impl Windows {
             | Event::Closed { .. }
             | Event::ClockStepped { .. }
             | Event::Truncated { .. }
-            | Event::Task { .. } => return,
+            | Event::Task { .. }
+            | Event::Set { .. }
+            | Event::Denied { .. }
+            | Event::Lapsed { .. } => return,
         };
         if at < self.from || at >= self.to {
             return;

@@ -114,6 +114,8 @@ pub enum Never {
     CostTooLarge,
     /// A call must name its agent here, and this one does not.
     NoStep,
+    /// An operator said so.
+    Denied,
 }
 
 impl Never {
@@ -126,6 +128,7 @@ impl Never {
             Self::AddressBlocked => "address_blocked",
             Self::CostTooLarge => "cost_too_large",
             Self::NoStep => "no_step",
+            Self::Denied => "denied",
         }
     }
 }

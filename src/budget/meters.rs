@@ -4,10 +4,14 @@
 //! meanwhile has reached the target as well. So a limit that goes out of force
 //! goes on counting, until its bucket is forgotten.
 
+use std::time::Duration;
+
 use super::limit::Limit;
 use super::meter::{Meter, SavedMeter, Surroundings};
 use crate::clock::Moment;
 
+/// No margin is longer.
+const LONGEST_MARGIN: Duration = Duration::from_secs(10);
 /// Limits out of force that go on counting, at most.
 const REMEMBERED: usize = 16;
 
@@ -16,6 +20,18 @@ const REMEMBERED: usize = 16;
 pub(super) struct Meters {
     in_force: Vec<Meter>,
     retired: Vec<Meter>,
+}
+
+/// True when new meters would answer the same for ever, whatever the margin.
+#[must_use]
+pub(crate) fn nothing_spent(known: &[SavedMeter], now: Moment, utc_offset: i64) -> bool {
+    let around = Surroundings {
+        now,
+        under_way: 0,
+        margin: LONGEST_MARGIN,
+        utc_offset,
+    };
+    Meters::of(&[], known, &around).is_full(&around)
 }
 
 impl Meters {

@@ -17,6 +17,7 @@ mod gcra;
 mod lack;
 mod limit;
 mod local;
+mod manual;
 mod meter;
 mod meters;
 mod pattern;
@@ -35,6 +36,8 @@ pub use lack::Cause;
 pub use limit::{Frequency, Identity, Kind, Limit, LimitError, Reset, Unit};
 pub use local::{Level, LimitLevel, Line};
 pub(crate) use local::{MOST_TIERS, Shortage, Taking, peek, shortage, take};
+pub use manual::{Manual, ManualKind, SetLimits};
+pub(crate) use meters::nothing_spent;
 pub use pattern::{HostPattern, PatternError};
 pub use pause::{Because, Hold, Pause, Role, Setback, backoff};
 pub use rule::{

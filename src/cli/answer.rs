@@ -149,7 +149,7 @@ fn opened(config: &Config, question: &Question) -> Result<(Desk, Option<Scratch>
         }
         other => (other?, None),
     };
-    if matches!(question, Question::Hold { .. } | Question::Release { .. }) {
+    if matches!(question, Question::Change(_)) {
         // A pool is known by the targets that draw from it.
         admission.name_lanes()?;
     }

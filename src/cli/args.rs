@@ -1,11 +1,13 @@
 //! The command line as it is typed.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use super::spans;
+use crate::budget::Frequency;
 use crate::config::Overrides;
 
 /// One gate for every outbound call of a swarm of agents.
@@ -60,12 +62,27 @@ pub(super) enum Command {
     /// The results of a run, from the store: what `results.jsonl` holds, or held
     #[command(after_help = "Example:\n  tidegate results --out crawl --json > results.jsonl")]
     Results(ResultsArgs),
-    /// Stop calls to a target, a pool or a group
+    /// Let calls to a target, a pool or a group wait
     #[command(
         after_help = "Example:\n  tidegate hold https://example.org --for 2h --by ana --note 'their operator called'"
     )]
     Hold(HoldArgs),
-    /// Let calls to a held target go again
+    /// Refuse calls to a target, a pool or a group: its tasks end as `refused`
+    #[command(
+        after_help = "Example:\n  tidegate deny https://example.org --by ana --note 'they asked us to stay away'"
+    )]
+    Deny(HoldArgs),
+    /// Put other limits in place of a target's for a while
+    ///
+    /// The limits given replace all limits of the host, or of a class where one is named
+    /// (`https://api.github.com#search`), or of `pool:NAME` or `group:NAME`; those of the others
+    /// still hold beside them. What was spent stays spent. At the end the rules of the file hold
+    /// again.
+    #[command(
+        after_help = "Example:\n  tidegate set https://example.org --max 6/min --for 7d --by ana --note 'until their migration is over'"
+    )]
+    Set(SetArgs),
+    /// Take back every manual change of a target: hold, deny and set
     #[command(
         after_help = "Example:\n  tidegate release https://example.org --by ana --note 'agreed'"
     )]
@@ -181,13 +198,51 @@ pub(super) struct ResultsArgs {
 pub(super) struct HoldArgs {
     /// A target, a URL, pool:NAME or group:NAME
     pub(super) target: String,
-    /// For how long [default: until released]
+    /// For how long [default: until `release`]
     #[arg(long = "for", value_name = "SPAN", value_parser = spans::span)]
     pub(super) span: Option<Duration>,
     #[command(flatten)]
     pub(super) signed: Signed,
     #[command(flatten)]
     pub(super) output: Output,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(group(clap::ArgGroup::new("limit").required(true).multiple(true).args(["max", "rate", "quota"])))]
+pub(super) struct SetArgs {
+    /// A target, a URL, pool:NAME or group:NAME
+    pub(super) target: String,
+    /// Never more than so many in ANY such period: N/s, N/min, N/h, N/day or N/3s
+    #[arg(long, value_name = "N/PERIOD")]
+    pub(super) max: Option<Frequency>,
+    /// A token bucket, for a target known to be one
+    #[arg(long, value_name = "N/PERIOD", conflicts_with = "max")]
+    pub(super) rate: Option<Frequency>,
+    /// How many of --max or --rate may go at once [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(super) burst: Option<NonZeroU32>,
+    /// A count for a long period, not paced
+    #[arg(long, value_name = "N/PERIOD", requires = "reset")]
+    pub(super) quota: Option<Frequency>,
+    /// When the count of --quota starts anew
+    #[arg(long, value_enum, requires = "quota")]
+    pub(super) reset: Option<ResetName>,
+    /// For how long
+    #[arg(long = "for", value_name = "SPAN", value_parser = spans::span)]
+    pub(super) span: Duration,
+    #[command(flatten)]
+    pub(super) signed: Signed,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum ResetName {
+    /// At midnight UTC, or the like for another period
+    #[value(name = "UTC", alias = "utc")]
+    Utc,
+    /// Each call counts for a whole period
+    Rolling,
 }
 
 #[derive(Debug, ClapArgs)]

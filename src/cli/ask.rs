@@ -2,14 +2,14 @@
 
 use super::answer::answer;
 use super::args::{AuditArgs, AuditCommand, ByName, Command, OutcomeName, Output, StateName};
-use super::gate;
 use super::show::Rows;
 use super::table::Column;
 use super::{Exit, Failure};
+use super::{change, gate};
 use crate::config::Overrides;
 use crate::serve::{By, Question, Record, TaskFilter, Wanted};
 
-type Asked = (Question, Output, &'static [Column]);
+pub(super) type Asked = (Question, Output, &'static [Column]);
 
 /// Answers one of the asking commands.
 pub(super) async fn command(overrides: &Overrides, command: Command) -> Result<Exit, Failure> {
@@ -59,33 +59,8 @@ fn question(command: Command) -> Result<Asked, Failure> {
             let out = std::path::absolute(&args.out).unwrap_or(args.out);
             (Question::Results { out }, args.output, RESULTS)
         }
-        Command::Hold(args) => {
-            let for_ms = args
-                .span
-                .map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
-            let (by, note) = (args.signed.by, args.signed.note);
-            (
-                Question::Hold {
-                    target: args.target,
-                    for_ms,
-                    by,
-                    note,
-                },
-                args.output,
-                CHANGED,
-            )
-        }
-        Command::Release(args) => {
-            let (by, note) = (args.signed.by, args.signed.note);
-            (
-                Question::Release {
-                    target: args.target,
-                    by,
-                    note,
-                },
-                args.output,
-                CHANGED,
-            )
+        Command::Hold(_) | Command::Deny(_) | Command::Set(_) | Command::Release(_) => {
+            return change::question(command);
         }
         Command::Audit(audit) => audited(audit),
         Command::Run(_) | Command::Check(_) | Command::Drill(_) => {
@@ -178,6 +153,8 @@ const EXPLAIN: &[Column] = &[
     Column("GROUP", "group"),
     Column("LIMITS", "limits"),
     Column("REVISION", "envelope_revision"),
+    Column("SET BY", "set.by"),
+    Column("SET UNTIL", "set.until"),
     Column("BLOCKED", "blocked"),
 ];
 const BUDGET: &[Column] = &[
@@ -186,6 +163,8 @@ const BUDGET: &[Column] = &[
     Column("READY AT", "ready_at"),
     Column("LIMITS", "limits"),
     Column("REVISION", "envelope_revision"),
+    Column("SET BY", "set.by"),
+    Column("SET UNTIL", "set.until"),
 ];
 const TARGETS: &[Column] = &[
     Column("TARGET", "target"),
@@ -197,6 +176,9 @@ const TARGETS: &[Column] = &[
     Column("PAUSE", "pause.reason"),
     Column("HELD BY", "hold.by"),
     Column("HOLD", "hold.note"),
+    Column("DENIED BY", "denied.by"),
+    Column("SET BY", "set.by"),
+    Column("SET UNTIL", "set.until"),
 ];
 const TASK_COUNTS: &[Column] = &[
     Column("STATE", "state"),
@@ -223,7 +205,6 @@ const RESULTS: &[Column] = &[
     Column("COMPLETED", "completed_at"),
     Column("ERROR", "error"),
 ];
-const CHANGED: &[Column] = &[Column("TARGET", "target"), Column("STATE", "state")];
 const EVENTS: &[Column] = &[
     Column("AT", "at"),
     Column("KIND", "kind"),

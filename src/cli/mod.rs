@@ -3,6 +3,7 @@
 mod answer;
 mod args;
 mod ask;
+mod change;
 mod check;
 mod drill;
 mod dry_run;

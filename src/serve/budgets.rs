@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::desk::{AnswerError, Gate, ONE};
+use super::manual;
 use crate::admission::{Admission, Lane, Wait};
 use crate::budget::{Level, Limit, Tier, rfc3339};
 use crate::clock::wall_offset;
@@ -39,6 +40,7 @@ pub(super) fn row(admission: &Admission, lane: &Lane) -> Value {
         Wait::None => ("open", Some(admission.clock().now())),
         Wait::Until(ready, cause) => (cause.as_str(), ready),
         Wait::Never => ("never", None),
+        Wait::Denied => ("denied", None),
     };
     let mut row = json!({
         "target": lane.key(),
@@ -52,6 +54,7 @@ pub(super) fn row(admission: &Admission, lane: &Lane) -> Value {
     });
     if let Some(fields) = row.as_object_mut() {
         fields.extend(stops(&levels, offset));
+        fields.extend(manual::fields(admission.manual(lane), offset));
     }
     row
 }
@@ -89,13 +92,7 @@ fn stops(levels: &[Level], offset: i64) -> serde_json::Map<String, Value> {
         fields.insert("pause".into(), pause);
     }
     if let Some(hold) = levels.iter().find_map(|level| level.hold.as_ref()) {
-        let hold = json!({
-            "until": hold.until.map(|until| rfc3339(until, offset)),
-            "by": hold.by,
-            "note": hold.note,
-            "since": rfc3339(hold.since, offset),
-        });
-        fields.insert("hold".into(), hold);
+        fields.insert("hold".into(), manual::word_json(hold, offset));
     }
     fields
 }
@@ -112,6 +109,7 @@ pub(super) async fn all(
         let lanes = snapshot.lanes.into_iter();
         waiting.extend(lanes.map(|lane| (lane.target, (lane.waiting, lane.calls))));
     }
+    admission.lapse()?;
     admission.name_lanes()?;
     let rows = admission.lanes().into_iter().map(|lane| {
         let mut row = row(admission, &lane);
@@ -134,6 +132,7 @@ pub(super) fn explain(gate: &Gate, url: &str, method: &str) -> Result<Value, Ans
         .rulebook()
         .class(&located.origin, method, &located.path, &located.query);
     let key = TargetKey::new(located.origin, class);
+    admission.lapse()?;
     let lane = admission.lane(&key)?;
     let resolved = lane.resolved();
     let limits = resolved.terms.tiers.iter().flat_map(|tier| {
@@ -156,7 +155,11 @@ pub(super) fn explain(gate: &Gate, url: &str, method: &str) -> Result<Value, Ans
         .check_host(key.origin.host())
         .err()
         .map(|blocked| format!("address_blocked: {blocked}"));
-    Ok(json!({
+    let denied = resolved
+        .denied
+        .as_ref()
+        .map(|(scope, word)| format!("denied: by {} at {scope}", word.by));
+    let mut row = json!({
         "target": key,
         "scheme": key.origin.scheme().as_str(),
         "host": key.origin.host(),
@@ -167,8 +170,13 @@ pub(super) fn explain(gate: &Gate, url: &str, method: &str) -> Result<Value, Ans
         "limits": limits.collect::<Vec<_>>(),
         "concurrency": resolved.conduct().concurrency,
         "envelope_revision": resolved.revision,
-        "blocked": blocked,
-    }))
+        "blocked": blocked.or(denied),
+    });
+    if let Some(fields) = row.as_object_mut() {
+        let offset = wall_offset(&**admission.clock());
+        fields.extend(manual::fields(admission.manual(&lane), offset));
+    }
+    Ok(row)
 }
 
 fn group(tiers: &[Tier], key: &TargetKey) -> String {

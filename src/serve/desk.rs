@@ -2,16 +2,14 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::question::{Question, Wanted};
-use super::{budgets, record, tasks};
-use crate::admission::{Admission, Chosen, Operator};
+use super::{budgets, manual, record, tasks};
+use crate::admission::Admission;
 use crate::audit::Filter;
-use crate::budget::Scope;
 use crate::clock::{SystemClock, moment_at, wall_offset};
 use crate::egress::guard::Guard;
 use crate::schedule::Handle;
@@ -72,6 +70,7 @@ impl Desk {
             Question::Status => send(&rows, tasks::status(self).await?).await,
             Question::Budget { targets } => {
                 let admission = &self.gate()?.admission;
+                admission.lapse()?;
                 for target in targets {
                     let lane = admission.lane(&key(admission, &target)?)?;
                     send(&rows, budgets::row(admission, &lane)).await;
@@ -92,27 +91,10 @@ impl Desk {
                 let joined = tokio::task::spawn_blocking(read).await;
                 joined.map_err(|error| AnswerError::Question(error.to_string()))??;
             }
-            Question::Hold {
-                target,
-                for_ms,
-                by,
-                note,
-            } => {
-                let admission = &self.gate()?.admission;
-                let now = admission.clock().now();
-                let until = for_ms.map(|ms| now.after(Duration::from_millis(ms)));
-                let held =
-                    admission.hold(&chosen(admission, &target)?, until, operator(&by, &note))?;
+            Question::Change(change) => {
+                let row = manual::change(&self.gate()?.admission, change)?;
                 self.on_disk().await?;
-                send(&rows, changed(&target, "held", held)?).await;
-            }
-            Question::Release { target, by, note } => {
-                let admission = &self.gate()?.admission;
-                let released =
-                    admission.release(&chosen(admission, &target)?, operator(&by, &note))?;
-                self.on_disk().await?;
-                let words = if released { "released" } else { "was not held" };
-                send(&rows, json!({"target": target, "state": words})).await;
+                send(&rows, row).await;
             }
             Question::Audit {
                 record: form,
@@ -164,22 +146,6 @@ pub(super) async fn send(rows: &Rows, row: Value) {
     let _ = rows.send(row).await;
 }
 
-fn operator(by: &str, note: &str) -> Operator {
-    Operator {
-        by: by.into(),
-        note: note.into(),
-    }
-}
-
-fn changed(target: &str, state: &str, found: bool) -> Result<Value, AnswerError> {
-    if found {
-        return Ok(json!({"target": target, "state": state}));
-    }
-    Err(AnswerError::Question(format!(
-        "no calls go to {target} by the rules in force: nothing to hold"
-    )))
-}
-
 /// A target key, or the key of a URL's call.
 pub(super) fn key(admission: &Admission, text: &str) -> Result<TargetKey, AnswerError> {
     if let Ok(key) = text.parse::<TargetKey>() {
@@ -202,13 +168,6 @@ fn located(text: &str) -> Result<Located, AnswerError> {
         };
         AnswerError::Question(format!("refused {rejection}{which}"))
     })
-}
-
-fn chosen(admission: &Admission, text: &str) -> Result<Chosen, AnswerError> {
-    match text.parse::<Scope>() {
-        Ok(scope @ (Scope::Pool(_) | Scope::Group(_))) => Ok(Chosen::Scope(scope)),
-        _ => key(admission, text).map(Chosen::Target),
-    }
 }
 
 /// One token, for questions about the next call.

@@ -5,6 +5,8 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Limit;
+
 /// A question, or an operator's word.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -32,26 +34,8 @@ pub enum Question {
         /// Its output folder.
         out: PathBuf,
     },
-    /// Stop a target.
-    Hold {
-        /// A target key, URL, `pool:NAME` or `group:NAME`.
-        target: String,
-        /// For so many milliseconds; for ever where it is not said.
-        for_ms: Option<u64>,
-        /// Who says so.
-        by: String,
-        /// Why.
-        note: String,
-    },
-    /// Let a target go.
-    Release {
-        /// As for a hold.
-        target: String,
-        /// Who says so.
-        by: String,
-        /// Why.
-        note: String,
-    },
+    /// An operator's word.
+    Change(Change),
     /// The record.
     Audit {
         /// In which form.
@@ -59,6 +43,38 @@ pub enum Question {
         /// Which part of it.
         wanted: Wanted,
     },
+}
+
+/// A change by hand, signed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Change {
+    /// A target key, URL, `pool:NAME` or `group:NAME`.
+    pub target: String,
+    /// What is changed.
+    pub what: Manually,
+    /// For so many milliseconds; until it is released where it is not said.
+    pub for_ms: Option<u64>,
+    /// Who says so.
+    pub by: String,
+    /// Why.
+    pub note: String,
+}
+
+/// What an operator changes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Manually {
+    /// Calls wait.
+    Hold,
+    /// Calls are refused.
+    Deny,
+    /// Other limits hold.
+    Set {
+        /// All of the target's own.
+        limits: Vec<Limit>,
+    },
+    /// All of this is taken back.
+    Release,
 }
 
 /// Which tasks.

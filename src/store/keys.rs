@@ -11,6 +11,8 @@ pub enum Space {
     Bucket = b'b',
     /// Pauses and holds, by scope.
     Stop = b'p',
+    /// What operators put in place of the rules, by scope.
+    Manual = b'v',
     /// Envelopes, by revision.
     Envelope = b'r',
     /// Calls under way and events not packed yet, by sequence number.

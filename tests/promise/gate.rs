@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tidegate::admission::{Admission, Ask, Departure, Permit, Verdict};
+use tidegate::admission::{Admission, Ask, Chosen, Departure, Operator, Permit, Verdict};
 use tidegate::budget::{
     ClassTerms, Conduct, Defaults, Frequency, Limit, Line, PauseScope, PoolRule, Provenance, Reset,
-    Rulebook, TargetRule,
+    Rulebook, Scope, TargetRule,
 };
 use tidegate::clock::{ManualClock, Moment};
 use tidegate::target::{Class, ClassRule, Template};
@@ -18,7 +18,7 @@ use tidegate::target::{Class, ClassRule, Template};
 use super::drive::{Answer, Gate};
 use super::house::{answered, open, step};
 use super::judge::{Kind, Policy};
-use super::script::{Rules, Script};
+use super::script::{Rules, SCOPES, Script};
 
 /// The URLs of each lane: their scopes are those of [`super::script::LANES`].
 const URLS: [&[&str]; 5] = [
@@ -33,6 +33,16 @@ const URLS: [&[&str]; 5] = [
     ],
 ];
 
+/// What an operator calls each scope.
+const SCOPE_NAMES: [&str; SCOPES] = [
+    "pool:p",
+    "http://a.test",
+    "http://a.test#x",
+    "group://*.g.test",
+    "group://*.g.test#x",
+    "group:d.test",
+];
+
 pub struct Live {
     folder: TempDir,
     clock: Arc<ManualClock>,
@@ -41,7 +51,6 @@ pub struct Live {
     margin: Duration,
     concurrency: NonZeroU32,
     calls: HashMap<usize, (Permit, Option<Departure>)>,
-    is_revised: bool,
 }
 
 impl Live {
@@ -54,7 +63,6 @@ impl Live {
             margin: Duration::from_nanos(script.margin),
             concurrency: NonZeroU32::new(script.concurrency).unwrap(),
             calls: HashMap::new(),
-            is_revised: false,
         };
         live.open(&script.rules[0]);
         live
@@ -63,6 +71,27 @@ impl Live {
     fn open(&mut self, rules: &Rules) {
         let rulebook = self.rulebook(rules);
         self.admission = Some(open(self.folder.path(), self.clock.clone(), rulebook));
+    }
+
+    /// Puts these limits in place of the rulebook's, as an operator would.
+    fn set(&mut self, rules: &Rules, base: &Rules) {
+        for ((name, policies), base) in SCOPE_NAMES.iter().zip(&rules.0).zip(&base.0) {
+            let chosen = match name.parse::<Scope>() {
+                Ok(scope) => Chosen::Scope(scope),
+                Err(_) => Chosen::Target(name.parse().unwrap()),
+            };
+            let operator = Operator {
+                by: "ana".into(),
+                note: "".into(),
+            };
+            let admission = self.admission();
+            if policies.is_empty() || policies == base {
+                admission.release(&chosen, operator).unwrap();
+            } else {
+                let limits = policies.iter().copied().map(limit).collect();
+                assert!(admission.set(&chosen, limits, None, operator).unwrap());
+            }
+        }
     }
 
     fn admission(&self) -> &Arc<Admission> {
@@ -175,13 +204,6 @@ impl Gate for Live {
     }
 
     fn revise(&mut self, rules: &Rules) {
-        if std::mem::replace(&mut self.is_revised, true) {
-            // A bucket that nobody has used since the gate opened is still on record under the
-            // rules of then; of two changes in a row it would know but the second.
-            for url in URLS.iter().copied().flatten() {
-                self.admission().route(url, "GET", &step()).unwrap();
-            }
-        }
         self.admission().adopt(self.rulebook(rules)).unwrap();
     }
 
@@ -191,7 +213,6 @@ impl Gate for Live {
 
     fn reopen(&mut self, now: u64, rules: &Rules) {
         self.calls.clear();
-        self.is_revised = false;
         self.admission = None;
         self.at(now);
         self.open(rules);
@@ -203,5 +224,63 @@ impl Gate for Live {
 
     fn sweep(&mut self) {
         self.admission().sweep(Duration::ZERO);
+    }
+}
+
+/// The same gate under the rules it was opened with for ever: whatever changes is changed by an
+/// operator, and outlives the gate.
+pub struct ByHand {
+    live: Live,
+    base: Rules,
+}
+
+impl ByHand {
+    pub fn new(script: &Script) -> Self {
+        let base = script.rules[0].clone();
+        let live = Live::new(script);
+        Self { live, base }
+    }
+}
+
+impl Gate for ByHand {
+    fn at(&mut self, now: u64) {
+        self.live.at(now);
+    }
+
+    fn ask(&mut self, call: usize, lane: usize, cost: u32) -> Answer {
+        self.live.ask(call, lane, cost)
+    }
+
+    fn depart(&mut self, call: usize) {
+        self.live.depart(call);
+    }
+
+    fn end(&mut self, call: usize) {
+        self.live.end(call);
+    }
+
+    fn abandon(&mut self, call: usize) {
+        self.live.abandon(call);
+    }
+
+    fn revise(&mut self, rules: &Rules) {
+        self.live.set(rules, &self.base);
+    }
+
+    fn stop_the_record(&mut self) {
+        self.live.stop_the_record();
+    }
+
+    fn reopen(&mut self, now: u64, rules: &Rules) {
+        self.live.reopen(now, &self.base);
+        self.live.set(rules, &self.base);
+    }
+
+    fn step_wall(&mut self, nanos: i64) {
+        self.live.step_wall(nanos);
+    }
+
+    fn sweep(&mut self) {
+        self.live.sweep();
     }
 }

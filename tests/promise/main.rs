@@ -15,3 +15,4 @@ mod over;
 mod pauses;
 mod races;
 mod script;
+mod set;

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::drive::run;
-use super::gate::Live;
+use super::gate::{ByHand, Live};
 use super::script::{Trouble, script};
 
 /// A share of the usual number of cases: each of these opens stores.
@@ -37,5 +37,15 @@ proptest! {
     #[test]
     fn nor_when_both_happen(script in script(Trouble::All, 100)) {
         run(&script, Live::new(&script))?;
+    }
+
+    #[test]
+    fn nor_when_an_operator_sets_other_limits(script in script(Trouble::Revisions, 150)) {
+        run(&script, ByHand::new(&script))?;
+    }
+
+    #[test]
+    fn nor_when_the_gate_is_killed_under_them(script in script(Trouble::All, 100)) {
+        run(&script, ByHand::new(&script))?;
     }
 }

@@ -296,6 +296,12 @@ fn of_the_gate() -> BoxedStrategy<Event> {
             found,
             at
         }),
+        (scope(), word(), moment()).prop_map(|(scope, word, at)| Event::Denied { scope, word, at }),
+        (scope(), any::<bool>(), moment()).prop_map(|(scope, set, at)| Event::Lapsed {
+            scope,
+            what: if set { ManualKind::Set } else { ManualKind::Deny },
+            at
+        }),
         (task(), text(), text(), step(), moment()).prop_map(|(task, id, what, step, at)| {
             Event::Task {
                 task,
