@@ -37,6 +37,8 @@ mod hold;
 mod lists;
 #[path = "commands/metrics.rs"]
 mod metrics;
+#[path = "commands/reload.rs"]
+mod reload;
 #[path = "commands/set.rs"]
 mod set;
 #[path = "commands/words.rs"]

@@ -20,7 +20,7 @@ mod upkeep;
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use dashmap::DashMap;
@@ -52,6 +52,7 @@ pub struct Admission {
     revisions: revisions::Revisions,
     overrides: overrides::Overrides,
     changing: Mutex<()>,
+    adopted: AtomicBool,
     lanes: DashMap<TargetKey, Arc<Lane>>,
     buckets: DashMap<Scope, Arc<Bucket>>,
     next_bucket: AtomicU64,
@@ -95,6 +96,7 @@ impl Admission {
             revisions,
             overrides,
             changing: Mutex::default(),
+            adopted: AtomicBool::new(false),
             lanes: DashMap::new(),
             buckets: DashMap::new(),
             next_bucket: AtomicU64::new(1),

@@ -1,6 +1,7 @@
 //! Rules in force: those of the file, and what operators put in their place.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use super::{Admission, Chosen, Lane, News, Operator, Resolved, Rules};
@@ -28,7 +29,15 @@ impl Admission {
             book: Arc::new(rulebook),
             since,
         };
+        self.adopted.store(true, Ordering::Release);
         self.renew(|_| true)
+    }
+
+    /// True when other rules were adopted since this gate was opened: a call
+    /// that waits may belong to another class now.
+    #[must_use]
+    pub fn has_adopted(&self) -> bool {
+        self.adopted.load(Ordering::Acquire)
     }
 
     /// Brings into memory what was spent before this gate opened and is not

@@ -252,6 +252,22 @@ pub enum Event {
         /// When it was noticed: no decision was taken in between.
         at: Moment,
     },
+    /// The configuration was read anew, and is in force.
+    Reloaded {
+        /// Its digest.
+        rules: Arc<str>,
+        /// Keys that differ, and are followed only after a restart.
+        waiting: Vec<Arc<str>>,
+        /// When.
+        at: Moment,
+    },
+    /// It was read anew, and has errors: nothing was changed.
+    ReloadFailed {
+        /// All of them, each with its place.
+        faults: Vec<Arc<str>>,
+        /// When.
+        at: Moment,
+    },
 }
 
 impl Event {
@@ -274,7 +290,9 @@ impl Event {
             | Self::Task { at, .. }
             | Self::Set { at, .. }
             | Self::Denied { at, .. }
-            | Self::Lapsed { at, .. } => *at,
+            | Self::Lapsed { at, .. }
+            | Self::Reloaded { at, .. }
+            | Self::ReloadFailed { at, .. } => *at,
         }
     }
 
@@ -307,6 +325,8 @@ impl Event {
             Self::Set { .. } => "set",
             Self::Denied { .. } => "denied",
             Self::Lapsed { .. } => "lapsed",
+            Self::Reloaded { .. } => "reloaded",
+            Self::ReloadFailed { .. } => "reload_failed",
         }
     }
 }

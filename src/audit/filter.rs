@@ -116,7 +116,9 @@ fn step_of(event: &Event) -> Option<&Step> {
         | Event::Truncated { .. }
         | Event::Set { .. }
         | Event::Denied { .. }
-        | Event::Lapsed { .. } => None,
+        | Event::Lapsed { .. }
+        | Event::Reloaded { .. }
+        | Event::ReloadFailed { .. } => None,
     }
 }
 
@@ -137,6 +139,8 @@ fn about(event: &Event) -> About<'_> {
         | Event::Closed { .. }
         | Event::ClockStepped { .. }
         | Event::Truncated { .. }
+        | Event::Reloaded { .. }
+        | Event::ReloadFailed { .. }
         | Event::Task { .. } => About::Nobody,
     }
 }

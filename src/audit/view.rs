@@ -114,6 +114,11 @@ pub fn event_json(recorded: &Recorded) -> Value {
         Event::Denied { scope, word, .. } => {
             join([head, scope_json(scope), hold_json(word, *wall_offset)])
         }
+        Event::Reloaded { rules, waiting, .. } => {
+            let fields = json!({"rules": rules, "waits_for_restart": waiting});
+            join([head, fields])
+        }
+        Event::ReloadFailed { faults, .. } => join([head, json!({"faults": faults})]),
         Event::Lapsed { scope, what, .. } => join([head, scope_json(scope), json!({"what": what})]),
     }
 }
@@ -212,6 +217,8 @@ pub fn decision_json(recorded: &Recorded) -> Option<Value> {
         | Event::Closed { .. }
         | Event::ClockStepped { .. }
         | Event::Truncated { .. }
+        | Event::Reloaded { .. }
+        | Event::ReloadFailed { .. }
         | Event::Task { .. } => return None,
     })
 }

@@ -203,7 +203,9 @@ impl Who {
             | Event::Task { .. }
             | Event::Set { .. }
             | Event::Denied { .. }
-            | Event::Lapsed { .. } => {}
+            | Event::Lapsed { .. }
+            | Event::Reloaded { .. }
+            | Event::ReloadFailed { .. } => {}
         }
     }
 

@@ -107,7 +107,9 @@ impl Windows {
             | Event::Task { .. }
             | Event::Set { .. }
             | Event::Denied { .. }
-            | Event::Lapsed { .. } => return,
+            | Event::Lapsed { .. }
+            | Event::Reloaded { .. }
+            | Event::ReloadFailed { .. } => return,
         };
         if at < self.from || at >= self.to {
             return;

@@ -34,12 +34,7 @@ pub(super) fn open(
 ) -> Result<Arc<Admission>, StoreError> {
     let store = Arc::new(Store::open(store, if_missing, config.min_free)?);
     let clock = store.clock();
-    for rule in config.rulebook.rules() {
-        rule.pattern
-            .origin()
-            .iter()
-            .for_each(telemetry::name_target);
-    }
+    name_targets(config);
     let policy = Policy {
         paths: config.paths,
         steps: config.steps,
@@ -47,6 +42,13 @@ pub(super) fn open(
         rules: config.source.digest.as_str().into(),
     };
     Admission::open(store, clock, config.rulebook.clone(), policy)
+}
+
+/// Targets that a rule names have metrics of their own.
+pub(super) fn name_targets(config: &Config) {
+    let origins = config.rulebook.rules();
+    let origins = origins.filter_map(|rule| rule.pattern.origin());
+    origins.for_each(|origin| telemetry::name_target(&origin));
 }
 
 /// Opens the gate over the configured store for as long as there is work. A

@@ -9,6 +9,7 @@ mod drill;
 mod dry_run;
 mod gate;
 mod progress;
+mod reload;
 mod run;
 mod show;
 mod signals;

@@ -8,13 +8,14 @@ use std::time::Duration;
 use super::args::RunArgs;
 use super::check;
 use super::progress::Progress;
+use super::reload::Reload;
 use super::show::say;
 use super::signals::Signals;
 use super::task_file::TaskFile;
 use super::{Exit, Failure, gate, in_folder};
 use crate::admission::Admission;
 use crate::clock::wall_offset;
-use crate::config::{Config, Overrides};
+use crate::config::Overrides;
 use crate::egress::{Bodies, Egress};
 use crate::outcome::Outcome;
 use crate::schedule::list::{Context, ListFault, tasks};
@@ -46,7 +47,8 @@ pub(super) async fn run(overrides: &Overrides, args: RunArgs) -> Result<Exit, Fa
     }
     std::fs::create_dir_all(&args.out).map_err(|error| in_folder(&args.out, &error))?;
     let admission = gate::open_for_long(&config).await?;
-    let ended = with_gate(&config, &args, &list, &admission).await;
+    let reload = Reload::new(overrides, config)?;
+    let ended = with_gate(reload, &args, &list, &admission).await;
     let closed = admission.close().wait().await;
     // What went wrong first says most.
     let ended = ended?;
@@ -55,13 +57,13 @@ pub(super) async fn run(overrides: &Overrides, args: RunArgs) -> Result<Exit, Fa
 }
 
 async fn with_gate(
-    config: &Config,
+    mut reload: Reload,
     args: &RunArgs,
     list: &TaskFile,
     admission: &Arc<Admission>,
 ) -> Result<Exit, Failure> {
     admission.name_lanes()?;
-    let wire = gate::wire(config, admission);
+    let wire = gate::wire(reload.started(), admission);
     let egress = Arc::new(Egress::new(admission.clone(), &wire)?);
     let job = Arc::new(Job::of(admission.store().clone(), &args.out)?);
     // First of all in the folder: it tells whether another run works there.
@@ -87,7 +89,7 @@ async fn with_gate(
         store: admission.store().clone(),
         gate: Some(Gate {
             admission: admission.clone(),
-            guard: wire.guard,
+            guard: wire.guard.clone(),
         }),
         schedule: Some(handle.clone()),
     };
@@ -98,7 +100,7 @@ async fn with_gate(
         handle.stop();
     };
     let control = Control::open(desk, metrics).await;
-    let control = control.map_err(|error| fail(in_folder(&config.store, &error)));
+    let control = control.map_err(|error| fail(in_folder(admission.store().folder(), &error)));
     let mut progress = Progress::new(admission.clone(), job.clone());
     let deadline = tokio::time::sleep(args.deadline.unwrap_or(Duration::MAX));
     tokio::pin!(deadline);
@@ -130,6 +132,7 @@ async fn with_gate(
             }
             stop = &mut stopped => break stop.unwrap_or_else(|error| Stop::Fault(error.to_string())),
             number = signals.next() => signals.stop(number, &handle),
+            () = reload.asked() => reload.reload(admission, &wire.guard).await,
             () = &mut deadline, if !late && args.deadline.is_some() => {
                 late = true;
                 handle.stop();

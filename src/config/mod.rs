@@ -18,6 +18,7 @@ mod file;
 mod find;
 mod limits;
 mod places;
+mod reload;
 mod report;
 mod rules;
 mod section;

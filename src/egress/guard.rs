@@ -16,6 +16,7 @@ mod resolver;
 mod tests;
 
 use std::net::IpAddr;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use ipnet::{IpNet, Ipv4Net};
 use url::Host;
@@ -34,17 +35,29 @@ pub struct Blocked {
 }
 
 /// Judges addresses and hosts. Everything special is closed, except the ranges it was given.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Guard {
-    open: Vec<IpNet>,
+    open: RwLock<Vec<IpNet>>,
 }
 
 impl Guard {
     /// Opens the ranges of `allow_private`. A range of IPv4-mapped addresses counts as the IPv4
     /// range it maps.
     pub fn new(allow_private: Vec<IpNet>) -> Self {
+        let guard = Self::default();
+        guard.reopen(allow_private);
+        guard
+    }
+
+    /// Opens these ranges, and no others from now on. A connection that is
+    /// open is not closed: where it leads was judged when it was made.
+    pub fn reopen(&self, allow_private: Vec<IpNet>) {
         let open = allow_private.into_iter().map(unmapped).collect();
-        Self { open }
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = open;
+    }
+
+    fn open(&self) -> RwLockReadGuard<'_, Vec<IpNet>> {
+        self.open.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Judges one address, and, where it is an IPv6 address that stands for an IPv4 one, that one
@@ -57,7 +70,7 @@ impl Guard {
     /// [`Blocked`] if the address is special and in no open range.
     pub fn check(&self, ip: IpAddr) -> Result<(), Blocked> {
         let ip = ip.to_canonical();
-        if self.open.iter().any(|range| range.contains(&ip)) {
+        if self.open().iter().any(|range| range.contains(&ip)) {
             return Ok(());
         }
         match ranges::closed(ip) {
@@ -93,7 +106,7 @@ impl Guard {
     }
 
     fn opens_loopback(&self) -> bool {
-        self.open.iter().any(|open| {
+        self.open().iter().any(|open| {
             ranges::LOOPBACK
                 .iter()
                 .any(|loopback| open.contains(loopback) || loopback.contains(open))

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::fair::Place;
 use super::queue::Turn;
 use super::result_line::ResultLine;
 use super::task::{Answer, Bounds, Next, Record, Upshot, after};
@@ -29,6 +30,10 @@ impl<W: Work> Worker<W> {
                 continue;
             }
             match self.job.load(turn.task) {
+                Ok(Some(record)) if self.has_moved(turn, &record) => {
+                    self.queue.dropped(turn);
+                    self.add(turn.task, &record, Place::Front);
+                }
                 Ok(Some(record)) => self.attempt(turn, record),
                 Ok(None) => {
                     self.forget(turn.task);
@@ -36,6 +41,20 @@ impl<W: Work> Worker<W> {
                 }
                 Err(error) => self.fail(&error.to_string()),
             }
+        }
+    }
+
+    /// True when the rules adopted meanwhile put the task's next call into
+    /// another class than the one whose lane it waits in.
+    fn has_moved(&self, turn: Turn, record: &Record) -> bool {
+        if !self.admission.has_adopted() {
+            return false;
+        }
+        let lane = self.lanes.get(turn.lane).map(|state| state.lane.key());
+        match self.work.route(&record.next, &record.task.step) {
+            Ok(route) => lane != Some(route.lane.key()),
+            // Whoever takes it in anew finds the same, and ends it for that.
+            Err(_) => true,
         }
     }
 

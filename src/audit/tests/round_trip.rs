@@ -14,7 +14,7 @@ use crate::audit::names::{Lexicon, Names};
 use crate::audit::segment::{Entry, Header, Place, Segment};
 use crate::audit::*;
 use crate::budget::{
-    Because, Cause, Envelope, Hold, Layer, Limit, Pause, Provenance, Revision, Scope,
+    Because, Cause, Envelope, Hold, Layer, Limit, ManualKind, Pause, Provenance, Revision, Scope,
 };
 use crate::clock::Moment;
 use crate::outcome::End;
@@ -195,6 +195,24 @@ fn denied() -> BoxedStrategy<Event> {
     prop_oneof![deferred, refused].boxed()
 }
 
+fn word() -> impl Strategy<Value = Hold> {
+    let word = (option::of(moment()), text(), text(), moment());
+    word.prop_map(|(until, by, note, since)| Hold {
+        until,
+        by,
+        note,
+        since,
+    })
+}
+
+fn limit() -> impl Strategy<Value = Limit> {
+    prop::sample::select(vec![
+        Limit::max("30/min".parse().unwrap(), NonZeroU32::MIN).unwrap(),
+        Limit::rate("20/s".parse().unwrap(), NonZeroU32::MIN).unwrap(),
+        Limit::quota("1000/day".parse().unwrap(), crate::budget::Reset::Utc),
+    ])
+}
+
 fn stop() -> BoxedStrategy<Event> {
     let because = prop::sample::select(vec![Because::Throttled, Because::Unreachable]);
     let pause = (moment(), because, text(), step(), moment(), any::<u32>());
@@ -207,13 +225,6 @@ fn stop() -> BoxedStrategy<Event> {
         streak,
         probing: false,
     });
-    let hold = (option::of(moment()), text(), text(), moment());
-    let hold = hold.prop_map(|(until, by, note, since)| Hold {
-        until,
-        by,
-        note,
-        since,
-    });
     let paused = (scope(), pause, moment(), any::<bool>()).prop_map(|(scope, pause, at, over)| {
         if over {
             Event::Resumed { scope, pause, at }
@@ -223,7 +234,7 @@ fn stop() -> BoxedStrategy<Event> {
     });
     prop_oneof![
         paused,
-        (scope(), hold, moment()).prop_map(|(scope, hold, at)| Event::Held { scope, hold, at }),
+        (scope(), word(), moment()).prop_map(|(scope, hold, at)| Event::Held { scope, hold, at }),
         (scope(), text(), text(), moment()).prop_map(|(scope, by, note, at)| Event::Released {
             scope,
             by,
@@ -235,11 +246,6 @@ fn stop() -> BoxedStrategy<Event> {
 }
 
 fn revised() -> BoxedStrategy<Event> {
-    let limit = prop::sample::select(vec![
-        Limit::max("30/min".parse().unwrap(), NonZeroU32::MIN).unwrap(),
-        Limit::rate("20/s".parse().unwrap(), NonZeroU32::MIN).unwrap(),
-        Limit::quota("1000/day".parse().unwrap(), crate::budget::Reset::Utc),
-    ]);
     let provenance = (
         option::of(text()),
         option::of(text()),
@@ -254,7 +260,7 @@ fn revised() -> BoxedStrategy<Event> {
     });
     let layer = (
         scope(),
-        vec(limit, 0..3),
+        vec(limit(), 0..3),
         any::<Option<NonZeroU32>>(),
         span(),
         provenance,
@@ -297,9 +303,27 @@ fn of_the_gate() -> BoxedStrategy<Event> {
             at
         }),
         (scope(), word(), moment()).prop_map(|(scope, word, at)| Event::Denied { scope, word, at }),
+        (scope(), vec(limit(), 1..3), word(), moment()).prop_map(|(scope, limits, word, at)| {
+            Event::Set {
+                scope,
+                limits,
+                word,
+                at,
+            }
+        }),
+        (text(), vec(text(), 0..3), moment()).prop_map(|(rules, waiting, at)| Event::Reloaded {
+            rules,
+            waiting,
+            at
+        }),
+        (vec(text(), 0..3), moment()).prop_map(|(faults, at)| Event::ReloadFailed { faults, at }),
         (scope(), any::<bool>(), moment()).prop_map(|(scope, set, at)| Event::Lapsed {
             scope,
-            what: if set { ManualKind::Set } else { ManualKind::Deny },
+            what: if set {
+                ManualKind::Set
+            } else {
+                ManualKind::Deny
+            },
             at
         }),
         (task(), text(), text(), step(), moment()).prop_map(|(task, id, what, step, at)| {

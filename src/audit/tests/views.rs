@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::bench::*;
 use crate::audit::*;
 use crate::budget::{
-    Because, Cause, Envelope, Hold, Layer, Limit, Pause, Provenance, Reset, Revision, Scope,
+    Because, Cause, Envelope, Hold, Layer, Limit, ManualKind, Pause, Provenance, Reset, Revision,
+    Scope,
 };
 use crate::outcome::End;
 use crate::step::Step;
@@ -236,15 +237,68 @@ fn every_kind() -> Vec<(Event, Value, Option<Value>)> {
         (
             Event::Held {
                 scope: host.clone(),
-                hold,
+                hold: hold.clone(),
+                at,
+            },
+            with(on_host.clone(), hold_fields.clone()),
+            Some(with(
+                with(decided_on_host.clone(), hold_fields.clone()),
+                json!({
+                    "decision": "held", "why": "call me", "envelope_revision": null, "agent": null,
+                    "trajectory": null, "step": null,
+                }),
+            )),
+        ),
+        (
+            Event::Set {
+                scope: host.clone(),
+                limits: vec![Limit::quota("9/day".parse().unwrap(), Reset::Utc)],
+                word: hold.clone(),
+                at,
+            },
+            with(
+                with(
+                    on_host.clone(),
+                    json!({"limits": ["quota 9/day reset UTC"]}),
+                ),
+                hold_fields.clone(),
+            ),
+            Some(with(
+                with(decided_on_host.clone(), hold_fields.clone()),
+                json!({
+                    "decision": "set", "why": "quota 9/day reset UTC: call me", "agent": null,
+                    "envelope_revision": null, "trajectory": null, "step": null,
+                }),
+            )),
+        ),
+        (
+            Event::Denied {
+                scope: host.clone(),
+                word: hold,
                 at,
             },
             with(on_host.clone(), hold_fields.clone()),
             Some(with(
                 with(decided_on_host.clone(), hold_fields),
                 json!({
-                    "decision": "held", "why": "call me", "envelope_revision": null, "agent": null,
-                    "trajectory": null, "step": null,
+                    "decision": "denied", "why": "call me", "agent": null,
+                    "envelope_revision": null, "trajectory": null, "step": null,
+                }),
+            )),
+        ),
+        (
+            Event::Lapsed {
+                scope: host.clone(),
+                what: ManualKind::Deny,
+                at,
+            },
+            with(on_host.clone(), json!({"what": "deny"})),
+            Some(with(
+                decided_on_host.clone(),
+                json!({
+                    "decision": "lapsed", "agent": null,
+                    "why": "the end of what an operator had put there: deny",
+                    "envelope_revision": null, "trajectory": null, "step": null,
                 }),
             )),
         ),
@@ -276,6 +330,23 @@ fn every_kind() -> Vec<(Event, Value, Option<Value>)> {
             None,
         ),
         (Event::Closed { gate: 3, at }, json!({"gate": 3}), None),
+        (
+            Event::Reloaded {
+                rules: "ab12".into(),
+                waiting: vec!["contact".into()],
+                at,
+            },
+            json!({"rules": "ab12", "waits_for_restart": ["contact"]}),
+            None,
+        ),
+        (
+            Event::ReloadFailed {
+                faults: vec!["tidegate.toml:3: x".into()],
+                at,
+            },
+            json!({"faults": ["tidegate.toml:3: x"]}),
+            None,
+        ),
         (
             Event::ClockStepped {
                 nanos: -3_600_000_000_000,
