@@ -41,6 +41,8 @@ mod metrics;
 mod reload;
 #[path = "commands/set.rs"]
 mod set;
+#[path = "commands/tasks_by_hand.rs"]
+mod tasks_by_hand;
 #[path = "commands/words.rs"]
 mod words;
 

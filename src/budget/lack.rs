@@ -23,6 +23,12 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// True when the target as a whole must wait, whatever is left.
+    #[must_use]
+    pub fn stops_target(self) -> bool {
+        matches!(self, Self::Paused | Self::Unreachable | Self::Held)
+    }
+
     /// The name used in decisions, records and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {

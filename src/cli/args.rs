@@ -56,7 +56,7 @@ pub(super) enum Command {
     /// Every target known now, with its state
     #[command(after_help = "Example:\n  tidegate targets")]
     Targets(Output),
-    /// Tasks by state, or listed
+    /// Tasks by state, or listed; called off, or asked for again
     #[command(after_help = "Example:\n  tidegate tasks --list --state backoff")]
     Tasks(TasksArgs),
     /// The results of a run, from the store: what `results.jsonl` holds, or held
@@ -149,7 +149,10 @@ pub(super) struct BudgetArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct TasksArgs {
+    #[command(subcommand)]
+    pub(super) act: Option<TasksAct>,
     /// List tasks instead of counting them
     #[arg(long)]
     pub(super) list: bool,
@@ -164,6 +167,71 @@ pub(super) struct TasksArgs {
     pub(super) target: Option<String>,
     #[command(flatten)]
     pub(super) output: Output,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TasksAct {
+    /// Call tasks off that are not complete: they end as `cancelled`
+    ///
+    /// A call that is under way cannot be undone, and its task is left alone.
+    #[command(
+        after_help = "Example:\n  tidegate tasks cancel --target https://example.org --state backoff"
+    )]
+    Cancel(CancelArgs),
+    /// Have complete tasks done once more by the next `run` of their list
+    ///
+    /// What a task sends is kept no longer than until it is complete, so the list must still have
+    /// it: run the same file again. The task begins anew, attempts and all; its second result
+    /// follows in results.jsonl, where the last line of an id counts.
+    #[command(
+        after_help = "Example:\n  tidegate tasks retry --outcome failed && tidegate run urls.jsonl --out crawl"
+    )]
+    Retry(RetryArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["ids", "state", "target", "all"])))]
+pub(super) struct CancelArgs {
+    /// Tasks by their ids
+    pub(super) ids: Vec<String>,
+    /// Only tasks in this state
+    #[arg(long, value_enum)]
+    pub(super) state: Option<WaitingName>,
+    /// Only tasks of this target
+    #[arg(long, value_name = "TARGET")]
+    pub(super) target: Option<String>,
+    /// Every task that is not complete
+    #[arg(long, conflicts_with = "ids")]
+    pub(super) all: bool,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["ids", "outcome", "target", "all"])))]
+pub(super) struct RetryArgs {
+    /// Tasks by their ids
+    pub(super) ids: Vec<String>,
+    /// Only complete tasks that ended so
+    #[arg(long, value_enum)]
+    pub(super) outcome: Option<OutcomeName>,
+    /// Only tasks of this target
+    #[arg(long, value_name = "TARGET")]
+    pub(super) target: Option<String>,
+    /// Every complete task that did not succeed
+    #[arg(long, conflicts_with = "ids")]
+    pub(super) all: bool,
+    /// Also tasks of which nobody knows whether they were executed: they may be executed twice
+    #[arg(long)]
+    pub(super) ambiguous: bool,
+    #[command(flatten)]
+    pub(super) output: Output,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum WaitingName {
+    Queued,
+    Backoff,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -1,11 +1,13 @@
 //! Commands that ask: what they ask for, and how the answer is shown.
 
 use super::answer::answer;
-use super::args::{AuditArgs, AuditCommand, ByName, Command, OutcomeName, Output, StateName};
+use super::args::{
+    AuditArgs, AuditCommand, ByName, Command, OutcomeName, Output, StateName, TasksArgs,
+};
 use super::show::Rows;
 use super::table::Column;
 use super::{Exit, Failure};
-use super::{change, gate};
+use super::{acts, change, gate};
 use crate::config::Overrides;
 use crate::serve::{By, Question, Record, TaskFilter, Wanted};
 
@@ -44,6 +46,7 @@ fn question(command: Command) -> Result<Asked, Failure> {
             BUDGET,
         ),
         Command::Targets(output) => (Question::Targets, output, TARGETS),
+        Command::Tasks(TasksArgs { act: Some(act), .. }) => acts::question(act),
         Command::Tasks(args) => {
             let columns = if args.list { TASK_LIST } else { TASK_COUNTS };
             let filter = TaskFilter {
@@ -134,7 +137,7 @@ fn state_name(state: StateName) -> &'static str {
     }
 }
 
-fn outcome_name(outcome: OutcomeName) -> &'static str {
+pub(super) fn outcome_name(outcome: OutcomeName) -> &'static str {
     match outcome {
         OutcomeName::Succeeded => "succeeded",
         OutcomeName::Answered => "answered",
@@ -192,6 +195,7 @@ const TASK_LIST: &[Column] = &[
     Column("CAUSE", "cause"),
     Column("UNTIL", "until"),
     Column("TARGET", "target"),
+    Column("URL", "url"),
     Column("AGENT", "agent"),
     Column("ATTEMPTS", "attempts"),
     Column("DEFERRALS", "deferrals"),

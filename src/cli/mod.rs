@@ -1,5 +1,6 @@
 //! The commands. Data goes to stdout, words for people to stderr.
 
+mod acts;
 mod answer;
 mod args;
 mod ask;

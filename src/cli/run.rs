@@ -269,10 +269,7 @@ fn summary(out: &Path, record: &JobRecord) {
     } else {
         counts.join(", ")
     };
-    say(&format!(
-        "{} tasks: {counts}; {left} left",
-        record.accepted()
-    ));
+    say(&format!("{} tasks: {counts}; {left} left", record.tasks()));
     say(&format!("results: {}", out.join("results.jsonl").display()));
     if left > 0 {
         say("run the same command again to go on");

@@ -41,6 +41,13 @@ pub(super) fn words(row: &Value) -> String {
             words,
             "  {tasks} tasks: {complete} complete{outcomes}, {pending} left"
         );
+        if job.get("again").is_some() {
+            let again = field(job, "again");
+            let _ = writeln!(
+                words,
+                "  {again} to be asked for again by the next run of their list"
+            );
+        }
         if job.get("queued").is_some() {
             let [queued, running, backoff] =
                 ["queued", "running", "backoff"].map(|name| field(job, name));

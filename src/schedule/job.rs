@@ -6,6 +6,7 @@
 //! of the call that brought it. Results are numbered in the order in which
 //! they become durable, without gaps.
 
+mod again;
 mod new_task;
 mod record;
 
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+pub use again::{marked, superseded};
 pub use new_task::NewTask;
 pub use record::JobRecord;
 use record::{Intake, Outcomes};
@@ -136,6 +138,9 @@ impl Job {
         let Some(Known { number, .. }) = known else {
             return Ok(Standing::New);
         };
+        if self.is_marked(id)? {
+            return Ok(Standing::New);
+        }
         let task: Option<Record> = self.store.get(Space::Task, &self.key(number))?;
         Ok(task.map_or(Standing::Complete, |_| Standing::Pending))
     }
@@ -214,10 +219,14 @@ impl Job {
                     .get::<Known>(Space::TaskId, &id_key)?
                     .map(|known| known.content),
             };
-            match before {
+            let again = before == Some(content) && self.is_marked(&task.id)?;
+            match before.filter(|_| !again || fresh.contains_key(&id_key)) {
                 Some(before) if before == content => known += 1,
                 Some(_) => conflicts.push(task.id),
                 None => {
+                    if again {
+                        changes.delete(Space::Again, &id_key);
+                    }
                     let number = *next;
                     *next += 1;
                     let kept = Record::new(task, now);

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use super::lanes::LaneState;
 use super::view::{LaneView, Snapshot, TaskView};
 use super::work::Work;
 use super::worker::Worker;
@@ -25,6 +26,7 @@ impl<W: Work> Worker<W> {
 
     pub(super) fn snapshot(&self, most: usize) -> Snapshot {
         let counts = self.tasks.counts();
+        let stopped = self.stopped().min(counts.queued);
         let record = self.job.record();
         let left = record.accepted().saturating_sub(record.results);
         let unread = match &self.loading {
@@ -32,9 +34,9 @@ impl<W: Work> Worker<W> {
             None => 0,
         };
         Snapshot {
-            queued: counts.queued + unread,
+            queued: counts.queued.saturating_sub(stopped) + unread,
             running: counts.running,
-            backoff: counts.backoff,
+            backoff: counts.backoff + stopped,
             unread,
             reading: self.loading.is_some() || !self.sealed,
             pace: self.pace.mean(self.now(), record.results),
@@ -47,6 +49,14 @@ impl<W: Work> Worker<W> {
                 Vec::new()
             },
         }
+    }
+
+    /// Tasks that wait in lanes whose target must wait: each is listed as in
+    /// back-off.
+    fn stopped(&self) -> u64 {
+        let stops = |state: &LaneState| state.blocked.is_some_and(|(cause, _)| cause.stops_target());
+        let stopped = self.lanes.iter().filter(|(_, state)| stops(state));
+        stopped.map(|(id, _)| self.queue.waiting(id) as u64).sum()
     }
 
     /// The lanes with most work, that first. Of ten thousands of lanes only

@@ -6,6 +6,7 @@
 //! what a task does ([`Work`]); [`Fetch`] is the work that ships.
 
 mod attempt;
+pub mod by_hand;
 mod ending;
 mod fair;
 mod fetch;
@@ -27,10 +28,12 @@ mod work;
 mod worker;
 
 pub use fetch::Fetch;
-pub use job::{Accepted, Job, JobRecord, NewTask, Standing, pending, results};
+pub use job::{
+    Accepted, Job, JobRecord, NewTask, Standing, marked, pending, results, superseded,
+};
 pub use order::{Cancelled, Handle, Schedule, Started, Stop, Stopped, SubmitError, Submitted};
 pub use payload::{HeaderFault, HeaderProblem, HttpPayload};
-pub use result_line::ResultLine;
+pub use result_line::{ResultLine, without_userinfo};
 pub use results::Results;
 pub use view::{LaneView, Snapshot, TaskState, TaskView};
 pub use work::{Report, Work};

@@ -105,7 +105,9 @@ fn named(name: &Arc<str>) -> Option<Arc<str>> {
     (!name.is_empty()).then(|| name.clone())
 }
 
-fn without_userinfo(url: &str) -> Cow<'_, str> {
+/// A URL without userinfo; as it was written where it had none.
+#[must_use]
+pub fn without_userinfo(url: &str) -> Cow<'_, str> {
     match locate(url) {
         Ok(located) if located.credentials.is_none() => url.into(),
         Ok(_) => bare(url).map_or_else(|| behind_userinfo(url), |url| String::from(url).into()),

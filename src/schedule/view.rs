@@ -49,11 +49,11 @@ pub struct LaneView {
 /// A schedule at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// Tasks that wait for their target.
+    /// Tasks that wait for their target's budget.
     pub queued: u64,
     /// Tasks whose call is under way.
     pub running: u64,
-    /// Tasks in a back-off of their own.
+    /// Tasks in a back-off of their own, or whose target must wait.
     pub backoff: u64,
     /// Queued tasks of a run before that are not in memory yet.
     pub unread: u64,

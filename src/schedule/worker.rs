@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::by_hand::CALLED_OFF;
 use super::fair::{AgentId, Place};
 use super::job::Job;
 use super::lanes::Lanes;
@@ -331,6 +332,6 @@ impl<W: Work> Worker<W> {
     }
 
     fn cancel(&mut self, task: TaskRef) -> Cancelled {
-        self.end_waiting(task, Outcome::Cancelled, "cancelled by hand")
+        self.end_waiting(task, Outcome::Cancelled, CALLED_OFF)
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::question::{Question, Wanted};
-use super::{budgets, manual, record, tasks};
+use super::{acts, budgets, manual, record, tasks};
 use crate::admission::Admission;
 use crate::audit::Filter;
 use crate::clock::{SystemClock, moment_at, wall_offset};
@@ -51,7 +51,7 @@ pub struct Gate {
 }
 
 impl Desk {
-    fn gate(&self) -> Result<&Gate, AnswerError> {
+    pub(super) fn gate(&self) -> Result<&Gate, AnswerError> {
         let none = || AnswerError::Question("no gate is open here".into());
         self.gate.as_ref().ok_or_else(none)
     }
@@ -91,6 +91,9 @@ impl Desk {
                 let joined = tokio::task::spawn_blocking(read).await;
                 joined.map_err(|error| AnswerError::Question(error.to_string()))??;
             }
+            Question::Act { act, ids, filter } => {
+                acts::answer(self, act, &ids, &filter, &rows).await?;
+            }
             Question::Change(change) => {
                 let row = manual::change(&self.gate()?.admission, change)?;
                 self.on_disk().await?;
@@ -111,7 +114,7 @@ impl Desk {
     }
 
     /// An operator who was told so relies on it, whatever happens to this process.
-    async fn on_disk(&self) -> Result<(), StoreError> {
+    pub(super) async fn on_disk(&self) -> Result<(), StoreError> {
         Ok(self.store.write(Changes::default()).wait().await?)
     }
 

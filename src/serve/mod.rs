@@ -4,6 +4,7 @@
 //! process that does. That process answers [`Question`]s at a loopback port,
 //! named with a secret in a file that only the store's owner can read.
 
+mod acts;
 mod budgets;
 mod control;
 mod desk;
@@ -16,4 +17,4 @@ mod tasks;
 pub use control::{Control, ControlError, Metrics, ask};
 pub use desk::{AnswerError, Desk, Gate, Rows};
 pub use forecast::{Pace, forecast};
-pub use question::{By, Change, Manually, Question, Record, TaskFilter, Wanted};
+pub use question::{Act, Ambiguous, By, Change, Manually, Question, Record, TaskFilter, Wanted};

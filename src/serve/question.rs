@@ -34,6 +34,15 @@ pub enum Question {
         /// Its output folder.
         out: PathBuf,
     },
+    /// Something to be done with tasks.
+    Act {
+        /// What.
+        act: Act,
+        /// Which: these ids; where there are none, those that the filter takes.
+        ids: Vec<String>,
+        /// Which of them.
+        filter: TaskFilter,
+    },
     /// An operator's word.
     Change(Change),
     /// The record.
@@ -43,6 +52,29 @@ pub enum Question {
         /// Which part of it.
         wanted: Wanted,
     },
+}
+
+/// What is done with tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Act {
+    /// Tasks that wait are called off.
+    Cancel,
+    /// Complete tasks are to be asked for again.
+    Retry {
+        /// Whether those that may have been executed are among them.
+        ambiguous: Ambiguous,
+    },
+}
+
+/// What to do with tasks of which nobody knows whether they were executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ambiguous {
+    /// They stay as they are.
+    Leave,
+    /// A person has decided that they may be executed, perhaps once more.
+    Repeat,
 }
 
 /// A change by hand, signed.

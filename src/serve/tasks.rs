@@ -10,13 +10,15 @@ use super::desk::{AnswerError, Desk, Rows, send};
 use super::forecast::{Pace, forecast};
 use super::question::TaskFilter;
 use crate::audit::TaskRef;
-use crate::budget::{Cause, rfc3339};
-use crate::clock::{Clock, wall_offset};
+use crate::budget::rfc3339;
+use crate::clock::{Clock, Moment, wall_offset};
 use crate::outcome::Outcome;
+use crate::schedule::task::Record;
 use crate::schedule::{
-    Handle, Job, JobRecord, LaneView, Snapshot, Stopped, TaskState, TaskView, pending, results,
+    Handle, Job, JobRecord, LaneView, Snapshot, Stopped, TaskState, TaskView, marked, pending,
+    results, superseded, without_userinfo,
 };
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// Lanes named in a status.
 const NAMED: usize = 10;
@@ -34,13 +36,18 @@ pub(super) async fn status(desk: &Desk) -> Result<Value, AnswerError> {
         .map(|schedule| schedule.job().number());
     let jobs = Job::all(&desk.store)?.into_iter().map(|(number, record)| {
         let live = live.as_ref().filter(|_| running == Some(number));
-        job_row(number, &record, live, offset)
+        let mut row = job_row(number, &record, live, offset);
+        let marked = marked(&desk.store, number)?;
+        if let Some(fields) = row.as_object_mut().filter(|_| marked > 0) {
+            fields.insert("again".into(), marked.into());
+        }
+        Ok::<_, StoreError>(row)
     });
     let wake = live.as_ref().and_then(|live| live.snapshot.wake);
     Ok(json!({
         "store": desk.store.folder(),
         "running": desk.schedule.is_some(),
-        "jobs": jobs.collect::<Vec<_>>(),
+        "jobs": jobs.collect::<Result<Vec<_>, _>>()?,
         "wakes_at": wake.map(|wake| rfc3339(wake, offset)),
     }))
 }
@@ -69,8 +76,8 @@ fn job_row(number: u64, record: &JobRecord, live: Option<&Live>, offset: i64) ->
     let mut row = json!({
         "job": number,
         "out": record.out,
-        "tasks": record.accepted(),
-        "complete": record.results,
+        "tasks": record.tasks(),
+        "complete": record.results.saturating_sub(record.superseded()),
         "pending": record.accepted().saturating_sub(record.results),
         "outcomes": serde_json::Map::from_iter(outcomes),
     });
@@ -129,16 +136,7 @@ pub(super) async fn answer(
     filter: &TaskFilter,
     rows: &Rows,
 ) -> Result<(), AnswerError> {
-    let live: HashMap<TaskRef, TaskView> = match &desk.schedule {
-        Some(schedule) => schedule
-            .list()
-            .await
-            .unwrap_or_default()
-            .into_iter()
-            .map(|view| (view.task, view))
-            .collect(),
-        None => HashMap::new(),
-    };
+    let live = views(desk).await;
     let store = desk.store.clone();
     let offset = wall_offset(&*desk.clock());
     let now = desk.clock().now();
@@ -147,31 +145,7 @@ pub(super) async fn answer(
         for entry in pending(&store, job) {
             let (task, record) = entry?;
             let view = live.get(&task);
-            let own = record.not_before.filter(|at| *at > now);
-            let (state, until, cause) = match view {
-                Some(TaskView {
-                    state: TaskState::Running,
-                    ..
-                }) => ("running", None, None),
-                Some(TaskView {
-                    state: TaskState::Backoff { until },
-                    ..
-                }) => ("backoff", Some(*until), Some("failed")),
-                // A target that must wait makes all its tasks wait.
-                Some(TaskView {
-                    blocked: Some((cause, ready)),
-                    ..
-                }) if !matches!(cause, Cause::BudgetEmpty) => {
-                    ("backoff", *ready, Some(cause.as_str()))
-                }
-                Some(TaskView { blocked, .. }) => (
-                    "queued",
-                    blocked.and_then(|(_, ready)| ready),
-                    blocked.map(|(cause, _)| cause.as_str()),
-                ),
-                None if own.is_some() => ("backoff", own, Some("failed")),
-                None => ("queued", None, None),
-            };
+            let (state, until, cause) = standing(view, &record, now);
             let target = crate::target::locate(&record.next.url).ok();
             let target = target
                 .map(|located| located.origin.to_string())
@@ -188,6 +162,7 @@ pub(super) async fn answer(
                     "until": until.map(|until| rfc3339(until, offset)),
                     "cause": cause,
                     "target": target,
+                    "url": without_userinfo(&record.task.call.url),
                     "agent": record.task.step.agent,
                     "attempts": record.attempts,
                     "deferrals": view.map_or(record.deferrals, |view| view.deferrals),
@@ -195,8 +170,13 @@ pub(super) async fn answer(
                 send(rows, row).await;
             }
         }
-        for line in results(&store, job) {
-            let Ok(mut row) = serde_json::from_str::<Value>(&line?) else {
+        let superseded = superseded(&store, job)?;
+        for (place, line) in (0..).zip(results(&store, job)) {
+            let line = line?;
+            if superseded.contains(&place) {
+                continue;
+            }
+            let Ok(mut row) = serde_json::from_str::<Value>(&line) else {
                 continue;
             };
             let text = |row: &Value, name: &str| {
@@ -236,8 +216,48 @@ pub(super) async fn answer(
     Ok(())
 }
 
+/// The tasks that a schedule has in memory.
+pub(super) async fn views(desk: &Desk) -> HashMap<TaskRef, TaskView> {
+    let views = match &desk.schedule {
+        Some(schedule) => schedule.list().await.unwrap_or_default(),
+        None => Vec::new(),
+    };
+    views.into_iter().map(|view| (view.task, view)).collect()
+}
+
+/// How a task that is not complete stands: its state, until when, and why.
+pub(super) fn standing(
+    view: Option<&TaskView>,
+    record: &Record,
+    now: Moment,
+) -> (&'static str, Option<Moment>, Option<&'static str>) {
+    let own = record.not_before.filter(|at| *at > now);
+    match view {
+        Some(TaskView {
+            state: TaskState::Running,
+            ..
+        }) => ("running", None, None),
+        Some(TaskView {
+            state: TaskState::Backoff { until },
+            ..
+        }) => ("backoff", Some(*until), Some("failed")),
+        // A target that must wait makes all its tasks wait.
+        Some(TaskView {
+            blocked: Some((cause, ready)),
+            ..
+        }) if cause.stops_target() => ("backoff", *ready, Some(cause.as_str())),
+        Some(TaskView { blocked, .. }) => (
+            "queued",
+            blocked.and_then(|(_, ready)| ready),
+            blocked.map(|(cause, _)| cause.as_str()),
+        ),
+        None if own.is_some() => ("backoff", own, Some("failed")),
+        None => ("queued", None, None),
+    }
+}
+
 impl TaskFilter {
-    fn takes(&self, state: &str, outcome: Option<&str>, target: &str) -> bool {
+    pub(super) fn takes(&self, state: &str, outcome: Option<&str>, target: &str) -> bool {
         self.state.as_deref().is_none_or(|wanted| wanted == state)
             && self
                 .outcome

@@ -34,6 +34,10 @@ pub enum Space {
     Cut = b'c',
     /// Results, by job and place in the list.
     Result = b'k',
+    /// Ids that the next list makes new tasks of, by job and hash.
+    Again = b'a',
+    /// Results whose task was asked for again, by job and place.
+    Superseded = b'x',
 }
 
 /// A key of a space.

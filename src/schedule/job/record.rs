@@ -40,6 +40,18 @@ impl JobRecord {
         self.outcomes.get(outcome as usize).copied().unwrap_or(0)
     }
 
+    /// Results that count no longer: their tasks were asked for again.
+    #[must_use]
+    pub fn superseded(&self) -> u64 {
+        self.results.saturating_sub(self.outcomes.iter().sum())
+    }
+
+    /// Tasks, each once however often it was asked for again.
+    #[must_use]
+    pub fn tasks(&self) -> u64 {
+        self.next.saturating_sub(self.superseded())
+    }
+
     /// Tasks accepted so far.
     #[must_use]
     pub fn accepted(&self) -> u64 {
