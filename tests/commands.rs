@@ -31,6 +31,8 @@ mod disk;
 mod ends;
 #[path = "commands/explain.rs"]
 mod explain;
+#[path = "commands/handbook.rs"]
+mod handbook;
 #[path = "commands/hold.rs"]
 mod hold;
 #[path = "commands/lists.rs"]

@@ -93,6 +93,22 @@ pub(super) enum Command {
     /// Check the configuration, and a file of tasks; sends nothing
     #[command(after_help = "Example:\n  tidegate check urls.jsonl")]
     Check(CheckArgs),
+    /// Completions for a shell, on stdout
+    #[command(
+        after_help = "Example:\n  tidegate completions bash > ~/.local/share/bash-completion/completions/tidegate"
+    )]
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// A page of the manual in roff, on stdout: of the program, or of one of its commands
+    #[command(
+        after_help = "Example:\n  tidegate man > ~/.local/share/man/man1/tidegate.1\n  tidegate man tasks retry | man -l -"
+    )]
+    Man {
+        /// The command, with what it is part of: `tasks retry`
+        command: Vec<String>,
+    },
     /// A swarm of agents against loopback targets; needs no network
     #[command(after_help = "Example:\n  tidegate drill --seconds 20")]
     Drill(DrillArgs),

@@ -66,7 +66,11 @@ fn question(command: Command) -> Result<Asked, Failure> {
             return change::question(command);
         }
         Command::Audit(audit) => audited(audit),
-        Command::Run(_) | Command::Check(_) | Command::Drill(_) => {
+        Command::Run(_)
+        | Command::Check(_)
+        | Command::Drill(_)
+        | Command::Completions { .. }
+        | Command::Man { .. } => {
             return Err(Failure::usage("this command asks nothing"));
         }
     })

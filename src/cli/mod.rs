@@ -9,6 +9,7 @@ mod check;
 mod drill;
 mod dry_run;
 mod gate;
+mod handbook;
 mod progress;
 mod reload;
 mod run;
@@ -131,6 +132,8 @@ async fn command(args: Args) -> Result<Exit, Failure> {
         Command::Run(run) => run::run(&overrides, run).await,
         Command::Drill(drill) => drill::drill(drill).await,
         Command::Check(check) => check::check(&overrides, &check),
+        Command::Completions { shell } => Ok(handbook::completions(shell)),
+        Command::Man { command } => handbook::man(&command),
         other => ask::command(&overrides, other).await,
     }
 }
