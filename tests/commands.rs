@@ -35,6 +35,8 @@ mod explain;
 mod handbook;
 #[path = "commands/hold.rs"]
 mod hold;
+#[path = "commands/init.rs"]
+mod init;
 #[path = "commands/lists.rs"]
 mod lists;
 #[path = "commands/metrics.rs"]

@@ -1,5 +1,6 @@
 //! An operator's word: hold a target, take a word back. On record with a name.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,37 +53,48 @@ impl Lifted {
 }
 
 impl Admission {
-    pub(super) fn tier(&self, chosen: &Chosen) -> Option<Tier> {
+    /// The tier that a word is about, in force for its bucket as soon as
+    /// there is one.
+    pub(super) fn tier(&self, chosen: &Chosen) -> Result<Option<Tier>, StoreError> {
         let scope = chosen.scope();
         let Chosen::Target(key) = chosen else {
             return self.any_tier(&scope);
         };
         let mut terms = self.rulebook().terms(&key.origin, &key.class);
         self.overrides.lay_over(&mut terms);
-        terms.tiers.into_iter().find(|tier| tier.scope == scope)
+        let mut tiers = terms.tiers.into_iter();
+        Ok(tiers.find(|tier| tier.scope == scope))
     }
 
     /// The tier of a pool or a group: as some lane has it, or, before any lane
     /// does, one that limits nothing yet and takes on the rules' limits with
     /// its first lane. A pool must be one of the rules'.
-    fn any_tier(&self, scope: &Scope) -> Option<Tier> {
-        let of_a_lane = self.lanes.iter().find_map(|lane| {
-            let resolved = lane.resolved();
-            let mut tiers = resolved.terms.tiers.iter();
-            tiers.find(|tier| tier.scope == *scope).cloned()
-        });
+    fn any_tier(&self, scope: &Scope) -> Result<Option<Tier>, StoreError> {
+        let of_a_lane = self.tier_of_a_lane(scope);
+        if of_a_lane.is_some() {
+            return Ok(of_a_lane);
+        }
+        self.load_drawing(&HashSet::from([scope.clone()]))?;
         let known = match scope {
             Scope::Pool(name) => self.rulebook().has_pool(name),
             _ => true,
         };
-        of_a_lane.or_else(|| {
-            known.then(|| Tier {
-                scope: scope.clone(),
-                limits: Vec::new(),
-                concurrency: None,
-                arrival_margin: Duration::ZERO,
-                provenance: Provenance::by("operator"),
-            })
+        let none_yet = || Tier {
+            scope: scope.clone(),
+            limits: Vec::new(),
+            concurrency: None,
+            arrival_margin: Duration::ZERO,
+            provenance: Provenance::by("operator"),
+        };
+        let of_a_lane = self.tier_of_a_lane(scope);
+        Ok(of_a_lane.or_else(|| known.then(none_yet)))
+    }
+
+    fn tier_of_a_lane(&self, scope: &Scope) -> Option<Tier> {
+        self.lanes.iter().find_map(|lane| {
+            let resolved = lane.resolved();
+            let mut tiers = resolved.terms.tiers.iter();
+            tiers.find(|tier| tier.scope == *scope).cloned()
         })
     }
 
@@ -97,7 +109,7 @@ impl Admission {
         until: Option<Moment>,
         operator: Operator,
     ) -> Result<bool, StoreError> {
-        let Some(tier) = self.tier(chosen) else {
+        let Some(tier) = self.tier(chosen)? else {
             return Ok(false);
         };
         let bucket = self.bucket(&tier)?;
@@ -123,7 +135,7 @@ impl Admission {
     /// When its state cannot be read.
     pub fn release(&self, chosen: &Chosen, operator: Operator) -> Result<Vec<Lifted>, StoreError> {
         // What is manual may stand at a class or pool that the rules no longer have.
-        let known = self.tier(chosen);
+        let known = self.tier(chosen)?;
         let scope = known
             .as_ref()
             .map_or_else(|| chosen.scope(), |tier| tier.scope.clone());

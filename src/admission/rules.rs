@@ -53,9 +53,15 @@ impl Admission {
                 spent.extend(unread);
             }
         }
-        if spent.is_empty() {
+        self.load_drawing(&spent)
+    }
+
+    /// Brings the lanes on record that draw from one of these into memory.
+    pub(super) fn load_drawing(&self, scopes: &HashSet<Scope>) -> Result<(), StoreError> {
+        if scopes.is_empty() {
             return Ok(());
         }
+        let scope = |key: Vec<u8>| String::from_utf8(key).ok()?.parse::<Scope>().ok();
         for entry in self.store.scan_bytes(Space::Bucket, ..) {
             let key = match scope(entry?.0) {
                 Some(Scope::Host(origin)) => TargetKey::from(origin),
@@ -63,7 +69,7 @@ impl Admission {
                 Some(Scope::Pool(_) | Scope::Group(_)) | None => continue,
             };
             let terms = self.rulebook().terms(&key.origin, &key.class);
-            if terms.tiers.iter().any(|tier| spent.contains(&tier.scope)) {
+            if terms.tiers.iter().any(|tier| scopes.contains(&tier.scope)) {
                 self.lane(&key)?;
             }
         }
@@ -173,12 +179,13 @@ impl Admission {
         event: impl FnOnce(Scope) -> Event,
         change: impl FnOnce(&mut Manual),
     ) -> Result<bool, StoreError> {
-        let Some(tier) = self.tier(chosen) else {
+        let Some(tier) = self.tier(chosen)? else {
             return Ok(false);
         };
-        match chosen {
-            Chosen::Target(key) => drop(self.lane(key)?),
-            Chosen::Scope(_) => self.load_spent()?,
+        // In memory before the change: what was spent comes back at the rate
+        // of before until now.
+        if let Chosen::Target(key) = chosen {
+            self.lane(key)?;
         }
         self.bucket(&tier)?;
         let _turn = self.changing();

@@ -93,6 +93,13 @@ pub(super) enum Command {
     /// Check the configuration, and a file of tasks; sends nothing
     #[command(after_help = "Example:\n  tidegate check urls.jsonl")]
     Check(CheckArgs),
+    /// A first configuration file, made of what was seen so far
+    ///
+    /// Each host that got calls becomes a [[target]] with the limits that were in force. Where it
+    /// refused calls all the same, a comment suggests what it tolerated: the most calls of any
+    /// minute without a refusal.
+    #[command(after_help = "Example:\n  tidegate init --out tidegate.toml")]
+    Init(InitArgs),
     /// Completions for a shell, on stdout
     #[command(
         after_help = "Example:\n  tidegate completions bash > ~/.local/share/bash-completion/completions/tidegate"
@@ -430,6 +437,18 @@ pub(super) enum ByName {
 pub(super) struct CheckArgs {
     /// A file of tasks; `-` reads stdin
     pub(super) tasks: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct InitArgs {
+    /// Write it there instead of to stdout; a file that is there is left as it is
+    #[arg(long, value_name = "FILE")]
+    pub(super) out: Option<PathBuf>,
+    /// The hosts with most calls, so many of them
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = spans::at_least_one)]
+    pub(super) top: usize,
+    #[command(flatten)]
+    pub(super) output: Output,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -69,6 +69,7 @@ fn question(command: Command) -> Result<Asked, Failure> {
         Command::Run(_)
         | Command::Check(_)
         | Command::Drill(_)
+        | Command::Init(_)
         | Command::Completions { .. }
         | Command::Man { .. } => {
             return Err(Failure::usage("this command asks nothing"));

@@ -10,6 +10,7 @@ mod drill;
 mod dry_run;
 mod gate;
 mod handbook;
+mod init;
 mod progress;
 mod reload;
 mod run;
@@ -132,6 +133,7 @@ async fn command(args: Args) -> Result<Exit, Failure> {
         Command::Run(run) => run::run(&overrides, run).await,
         Command::Drill(drill) => drill::drill(drill).await,
         Command::Check(check) => check::check(&overrides, &check),
+        Command::Init(args) => init::init(&overrides, args).await,
         Command::Completions { shell } => Ok(handbook::completions(shell)),
         Command::Man { command } => handbook::man(&command),
         other => ask::command(&overrides, other).await,

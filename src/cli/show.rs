@@ -2,6 +2,7 @@
 //! not an error.
 
 use std::io::{self, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -16,6 +17,8 @@ pub(super) fn say(words: &str) {
 pub(super) enum Rows {
     Json,
     Table(Table),
+    /// Rows are kept for whoever asked.
+    Kept(Arc<Mutex<Vec<Value>>>),
     /// A row is told in words of its own.
     Words(fn(&Value) -> String),
 }
@@ -35,6 +38,11 @@ impl Rows {
             Self::Json => writeln!(io::stdout(), "{row}").is_ok(),
             Self::Table(table) => {
                 table.add(row);
+                true
+            }
+            Self::Kept(rows) => {
+                let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+                rows.push(row.clone());
                 true
             }
             Self::Words(words) => write!(io::stdout(), "{}", words(row)).is_ok(),

@@ -142,6 +142,8 @@ pub enum Record {
     },
     /// The envelopes.
     Envelopes,
+    /// Each host: how much it got, what it refused, under which envelope.
+    Seen,
 }
 
 /// What `who` groups by.

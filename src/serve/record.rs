@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::desk::{AnswerError, Rows};
 use super::question::{By, Record};
-use crate::audit::{self, Filter, Who, Windows};
+use crate::audit::{self, Filter, Seen, Who, Windows};
 use crate::store::Store;
 
 /// The record, in one of its forms.
@@ -55,6 +55,17 @@ pub(super) fn read(
                 .into_iter()
                 .take_while(|row| give(row.clone()))
                 .for_each(drop);
+        }
+        Record::Seen => {
+            let mut seen = Seen::default();
+            for event in audit::events(store, filter)? {
+                seen.add(&event?.event);
+            }
+            for host in seen.hosts(store)? {
+                if !serde_json::to_value(host).is_ok_and(&give) {
+                    break;
+                }
+            }
         }
         Record::Envelopes => {
             for row in audit::envelope_rows(store)? {

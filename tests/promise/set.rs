@@ -7,7 +7,7 @@ use tidegate::admission::{Chosen, Lifted, Operator, Verdict};
 use tidegate::audit::{Event, envelope};
 use tidegate::budget::{Defaults, ManualKind, Never, Rulebook};
 
-use super::house::{House, SECOND, max, rate, rule};
+use super::house::{House, SECOND, book, max, rate, rule};
 
 const URL: &str = "http://a.test/";
 const DAY: Duration = Duration::from_secs(86_400);
@@ -182,4 +182,27 @@ fn what_is_set_at_a_pool_a_group_or_a_class_holds_there_and_nowhere_else() {
         let limits = vec![max("60/min", 4)];
         assert!(!house.gate.set(&nothing, limits, None, ana()).unwrap());
     }
+}
+
+#[test]
+fn what_a_group_spent_before_a_kill_comes_back_at_its_new_rate_from_the_word_on() {
+    let rules = || {
+        let mut rule = rule("*.g.test", &[rate("6/10s", 6)]);
+        rule.conduct.arrival_margin = Duration::ZERO;
+        book(vec![rule])
+    };
+    const GROUP_URL: &str = "http://b.g.test/";
+    let group = Chosen::Scope("group://*.g.test".parse().unwrap());
+    let mut house = House::of(rules());
+    assert_eq!(house.send_all(GROUP_URL), 6);
+    house.record();
+    house.kill(Vec::new(), rules());
+    // A word about a group that nobody has called since must find what was spent there.
+    assert_eq!(house.gate.release(&group, ana()).unwrap(), []);
+    let limits = vec![rate("1/10s", 6)];
+    assert!(house.gate.set(&group, limits, None, ana()).unwrap());
+    house.clock.advance(5 * SECOND);
+    assert_eq!(house.send_all(GROUP_URL), 0);
+    house.clock.advance(5 * SECOND);
+    assert_eq!(house.send_all(GROUP_URL), 1);
 }
