@@ -64,7 +64,7 @@ impl fmt::Display for End {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// 2xx or 304.
+    /// 2xx or 304, unless a run says otherwise.
     Succeeded,
     /// A final answer of another kind, such as 404.
     Answered,

@@ -47,6 +47,8 @@ mod reload;
 mod set;
 #[path = "commands/tasks_by_hand.rs"]
 mod tasks_by_hand;
+#[path = "commands/picking.rs"]
+mod picking;
 #[path = "commands/words.rs"]
 mod words;
 

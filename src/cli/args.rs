@@ -6,9 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+use super::picking::Picking;
 use super::spans;
 use crate::budget::Frequency;
 use crate::config::Overrides;
+use crate::schedule::OkStatus;
 
 /// One gate for every outbound call of a swarm of agents.
 #[derive(Debug, Parser)]
@@ -36,9 +38,7 @@ impl Args {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Run a file of tasks through the gate; started again, it resumes
-    #[command(
-        after_help = "Examples:\n  tidegate run urls.jsonl --out crawl\n  tidegate run urls.jsonl --dry-run"
-    )]
+    #[command(after_help = super::run::EXAMPLES)]
     Run(RunArgs),
     /// How far, what is stuck and why
     #[command(after_help = "Example:\n  tidegate status --json")]
@@ -150,6 +150,16 @@ pub(super) struct RunArgs {
     /// With --dry-run: as a JSON object
     #[arg(long, requires = "dry_run")]
     pub(super) json: bool,
+    /// Statuses of an answer that make a task `succeeded`, such as 200,404,410-419
+    ///
+    /// Any other final answer makes it `answered`. The exit code does not ask which: 3 is for tasks
+    /// without an answer. A listed 408, 425 or 5xx is an answer, where it would be tried again
+    /// otherwise; redirects are followed and 429 (and 503 with Retry-After) pauses whatever is
+    /// listed. Tasks that are complete stay as they are [default: 200-299,304]
+    #[arg(long, value_name = "LIST")]
+    pub(super) ok_status: Option<OkStatus>,
+    #[command(flatten)]
+    pub(super) picking: Picking,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -437,6 +447,8 @@ pub(super) enum ByName {
 pub(super) struct CheckArgs {
     /// A file of tasks; `-` reads stdin
     pub(super) tasks: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) picking: Picking,
 }
 
 #[derive(Debug, ClapArgs)]

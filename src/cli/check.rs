@@ -6,15 +6,20 @@ use std::io::BufReader;
 use std::path::Path;
 
 use super::args::CheckArgs;
+use super::picking::Picking;
 use super::show::say;
 use super::{Exit, Failure, gate};
 use crate::clock::{SystemClock, wall_offset};
 use crate::config::Overrides;
-use crate::schedule::list::{Checked, Context, check as check_list};
+use crate::schedule::list::{Checked, check as check_list};
 
 pub(super) fn check(overrides: &Overrides, args: &CheckArgs) -> Result<Exit, Failure> {
     let config = gate::config(overrides);
-    let tasks = args.tasks.as_deref().map(tasks).transpose();
+    let tasks = args
+        .tasks
+        .as_deref()
+        .map(|path| read(open(path)?, path, &args.picking));
+    let tasks = tasks.transpose();
     match &config {
         Ok(config) => match &config.source.path {
             Some(path) => say(&format!("{}: no errors", path.display())),
@@ -41,18 +46,12 @@ pub(super) fn check(overrides: &Overrides, args: &CheckArgs) -> Result<Exit, Fai
     })
 }
 
-fn tasks(path: &Path) -> Result<Checked, Failure> {
-    read(open(path)?, path)
-}
-
 /// Reads a whole task file, called `path` in what is said of it.
-pub(super) fn read(file: File, path: &Path) -> Result<Checked, Failure> {
-    let env = |name: &str| std::env::var(name).ok();
-    let context = Context {
-        env: &env,
-        wall_offset: wall_offset(&SystemClock::resumed(None)),
-    };
-    check_list(BufReader::with_capacity(1 << 20, file), context)
+pub(super) fn read(file: File, path: &Path, picking: &Picking) -> Result<Checked, Failure> {
+    let offset = wall_offset(&SystemClock::resumed(None));
+    let reader = BufReader::with_capacity(1 << 20, file);
+    picking
+        .reading(offset, |context| check_list(reader, context))
         .map_err(|error| unreadable(path, &error))
 }
 
@@ -97,4 +96,16 @@ pub(super) fn report(path: &Path, checked: &Checked) {
         checked.duplicates,
         checked.bad_count
     ));
+    left_out(path, checked);
+}
+
+/// Says how many lines nobody asked for.
+pub(super) fn left_out(path: &Path, checked: &Checked) {
+    if checked.left_out > 0 {
+        say(&format!(
+            "{}: {} lines left out by --include and --exclude",
+            path.display(),
+            checked.left_out
+        ));
+    }
 }

@@ -81,7 +81,7 @@ fn tell(
             plan.wants(url, method, &record.task.step, record.task.cost)?;
         }
     }
-    plan.read(list, job.as_ref())?;
+    plan.read(args, list, job.as_ref())?;
     let (now, offset) = (admission.clock().now(), wall_offset(&**admission.clock()));
     let targets = plan.work.len();
     let outlook = admission.outlook(plan.work.into_values(), NAMED);
@@ -129,11 +129,13 @@ impl<'g> Plan<'g> {
         }
     }
 
-    fn read(&mut self, list: &TaskFile, job: Option<&Job>) -> Result<(), Failure> {
-        let env = |name: &str| std::env::var(name).ok();
+    fn read(&mut self, args: &RunArgs, list: &TaskFile, job: Option<&Job>) -> Result<(), Failure> {
+        let wanted = |url: &str| args.picking.wants(url);
         let context = Context {
-            env: &env,
+            env: &|name| std::env::var(name).ok(),
             wall_offset: wall_offset(&**self.admission.clock()),
+            template: args.picking.template.as_ref(),
+            wanted: Some(&wanted),
         };
         for entry in tasks(BufReader::with_capacity(1 << 20, list.open()?), context) {
             let task = match entry {

@@ -11,6 +11,7 @@ mod dry_run;
 mod gate;
 mod handbook;
 mod init;
+mod picking;
 mod progress;
 mod reload;
 mod run;

@@ -25,6 +25,12 @@ use crate::schedule::{
 };
 use crate::serve::{Control, Desk, Gate};
 
+pub(super) const EXAMPLES: &str = "Examples:
+  tidegate run urls.jsonl --out crawl
+  tidegate run urls.jsonl --dry-run
+  tidegate run urls.txt --include '^https://example[.]org/' --exclude '[.]pdf$'
+  tidegate run - --template '{\"url\":\"https://api.example.org/users/{}\",\"agent\":\"scout\"}' < ids.txt";
+
 pub(super) async fn run(overrides: &Overrides, args: RunArgs) -> Result<Exit, Failure> {
     let config = gate::config(overrides)?;
     gate::raise_descriptors();
@@ -34,13 +40,15 @@ pub(super) async fn run(overrides: &Overrides, args: RunArgs) -> Result<Exit, Fa
         args.out.clone()
     };
     let list = TaskFile::of(&args.tasks, &spool)?;
-    let checked = check::read(list.open()?, list.path())?;
+    let checked = check::read(list.open()?, list.path(), &args.picking)?;
     if checked.bad_count > 0 {
         check::report(&args.tasks, &checked);
         if !args.skip_bad {
             say("nothing was sent; mend these lines, or leave them out with --skip-bad");
             return Ok(Exit::Usage);
         }
+    } else {
+        check::left_out(&args.tasks, &checked);
     }
     if args.dry_run {
         return super::dry_run::dry_run(&config, &args, &list).await;
@@ -69,12 +77,13 @@ async fn with_gate(
     // First of all in the folder: it tells whether another run works there.
     let mut results = open_results(&args.out, &job)?;
     let bodies = Bodies::in_folder(&args.out).map_err(|error| in_folder(&args.out, &error))?;
+    let ok_status = args.ok_status.clone().unwrap_or_default();
     let metrics = gate::metrics();
     let mut signals = Signals::new()?;
     let schedule = Schedule {
         admission: admission.clone(),
         job: job.clone(),
-        work: Arc::new(Fetch::new(egress, bodies)),
+        work: Arc::new(Fetch::new(egress, bodies).ok_status(ok_status)),
         settings: Settings {
             concurrency: args.concurrency,
             ..Settings::default()
@@ -104,12 +113,7 @@ async fn with_gate(
     let mut progress = Progress::new(admission.clone(), job.clone());
     let deadline = tokio::time::sleep(args.deadline.unwrap_or(Duration::MAX));
     tokio::pin!(deadline);
-    let conflicts = if args.skip_bad {
-        Conflicts::Skip
-    } else {
-        Conflicts::Stop
-    };
-    let submitted = submit(list, conflicts, admission, &handle);
+    let submitted = submit(list, args, admission, &handle);
     tokio::pin!(submitted);
     let mut loading = true;
     let mut late = false;
@@ -192,16 +196,23 @@ const PIECE: usize = 1000;
 /// Hands the file's tasks over; those of an earlier run are known.
 async fn submit(
     list: &TaskFile,
-    conflicts: Conflicts,
+    args: &RunArgs,
     admission: &Arc<Admission>,
     handle: &Handle,
 ) -> Result<u64, Failure> {
     let path = list.path();
     let file = BufReader::with_capacity(1 << 20, list.open()?);
-    let env = |name: &str| std::env::var(name).ok();
+    let conflicts = if args.skip_bad {
+        Conflicts::Skip
+    } else {
+        Conflicts::Stop
+    };
+    let wanted = |url: &str| args.picking.wants(url);
     let context = Context {
-        env: &env,
+        env: &|name| std::env::var(name).ok(),
         wall_offset: wall_offset(&**admission.clock()),
+        template: args.picking.template.as_ref(),
+        wanted: Some(&wanted),
     };
     let mut piece = Vec::with_capacity(PIECE);
     let mut known = 0;

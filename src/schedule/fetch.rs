@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::ok_status::OkStatus;
 use super::payload::HttpPayload;
 use super::task::{Answer, Record, TaskCall, Upshot};
 use super::work::{Report, Work};
@@ -20,13 +21,24 @@ use crate::tolerance::Reading;
 pub struct Fetch {
     egress: Arc<Egress>,
     bodies: Bodies,
+    ok: OkStatus,
 }
 
 impl Fetch {
     /// Calls through `egress`; what they bring goes to `bodies`.
     #[must_use]
     pub fn new(egress: Arc<Egress>, bodies: Bodies) -> Self {
-        Self { egress, bodies }
+        Self {
+            egress,
+            bodies,
+            ok: OkStatus::default(),
+        }
+    }
+
+    /// Counts these statuses, and no others, as success.
+    #[must_use]
+    pub fn ok_status(self, ok: OkStatus) -> Self {
+        Self { ok, ..self }
     }
 
     /// What to make of an answer, once it has been read.
@@ -51,7 +63,7 @@ impl Fetch {
             };
         }
         match status {
-            408 | 425 | 500..=599 => {
+            408 | 425 | 500..=599 if !self.ok.contains(status) => {
                 let error = Some(format!("the target answered {status}"));
                 let answer = Answer { error, ..answer };
                 let closing = reply.discard().await;
@@ -67,9 +79,10 @@ impl Fetch {
     }
 
     async fn read(&self, reply: &mut Reply, answer: Answer) -> Read {
-        let outcome = match reply.status() {
-            200..=299 | 304 => Outcome::Succeeded,
-            _ => Outcome::Answered,
+        let outcome = if self.ok.contains(reply.status()) {
+            Outcome::Succeeded
+        } else {
+            Outcome::Answered
         };
         match self.bodies.save(reply).await {
             Ok(saved) => {

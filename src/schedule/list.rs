@@ -10,6 +10,7 @@ mod identity;
 mod line;
 mod nearest;
 mod object;
+mod template;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,7 @@ pub use check::{Checked, MOST_SHOWN, check};
 pub use entries::MAX_LINE_BYTES;
 pub(super) use identity::{content, default_id};
 pub use line::read_line;
+pub use template::{Template, TemplateError};
 
 use super::NewTask;
 
@@ -30,12 +32,17 @@ pub struct Context<'a> {
     pub env: &'a dyn Fn(&str) -> Option<String>,
     /// Nanoseconds from a moment to the wall clock; see [`crate::clock::wall_offset`].
     pub wall_offset: i64,
+    /// What a line fills, where it is no task by itself.
+    pub template: Option<&'a Template>,
+    /// Which tasks are meant, by their URL as it is written; all where there is none.
+    pub wanted: Option<&'a dyn Fn(&str) -> bool>,
 }
 
 impl fmt::Debug for Context<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context")
             .field("wall_offset", &self.wall_offset)
+            .field("template", &self.template)
             .finish_non_exhaustive()
     }
 }
@@ -73,7 +80,8 @@ pub enum ListFault {
     File(#[from] io::Error),
 }
 
-/// The tasks of a file, in its order, as they are read. Tasks that occur twice come twice.
+/// The tasks of a file that are wanted, in its order, as they are read. Tasks that occur twice come
+/// twice.
 pub fn tasks<'a, R: BufRead + 'a>(
     reader: R,
     context: Context<'a>,

@@ -15,6 +15,7 @@ mod lanes;
 pub mod list;
 mod loading;
 mod look;
+mod ok_status;
 mod order;
 mod pace;
 mod payload;
@@ -28,9 +29,8 @@ mod work;
 mod worker;
 
 pub use fetch::Fetch;
-pub use job::{
-    Accepted, Job, JobRecord, NewTask, Standing, marked, pending, results, superseded,
-};
+pub use job::{Accepted, Job, JobRecord, NewTask, Standing, marked, pending, results, superseded};
+pub use ok_status::{OkStatus, OkStatusError, OkStatusProblem};
 pub use order::{Cancelled, Handle, Schedule, Started, Stop, Stopped, SubmitError, Submitted};
 pub use payload::{HeaderFault, HeaderProblem, HttpPayload};
 pub use result_line::{ResultLine, without_userinfo};

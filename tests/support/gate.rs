@@ -55,6 +55,8 @@ pub fn task(line: &Value) -> NewTask {
     let context = Context {
         env: &|name| std::env::var(name).ok(),
         wall_offset: 0,
+        template: None,
+        wanted: None,
     };
     read_line(&line.to_string(), 1, &context)
         .expect("a good line")

@@ -18,6 +18,8 @@ pub struct Checked {
     pub tasks: usize,
     /// Lines that ask once more for a task of the file, in the same words.
     pub duplicates: usize,
+    /// Lines with a task that is not wanted.
+    pub left_out: usize,
     /// The first [`MOST_SHOWN`] bad lines.
     pub bad: Vec<BadLine>,
     /// All bad lines.
@@ -37,13 +39,15 @@ struct Seen {
 pub fn check(reader: impl BufRead, context: Context<'_>) -> io::Result<Checked> {
     let mut checked = Checked::default();
     let mut seen = HashMap::new();
-    for entry in Entries::new(reader, context) {
+    let mut entries = Entries::new(reader, context);
+    for entry in &mut entries {
         match entry {
             Ok(entry) => checked.add(&entry, &mut seen),
             Err(ListFault::Line(bad)) => checked.refuse(bad),
             Err(ListFault::File(error)) => return Err(error),
         }
     }
+    checked.left_out = entries.left_out();
     Ok(checked)
 }
 

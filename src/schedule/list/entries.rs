@@ -21,6 +21,7 @@ pub(super) struct Entries<'a, R> {
     context: Context<'a>,
     buffer: Vec<u8>,
     line: usize,
+    left_out: usize,
     state: State,
 }
 
@@ -43,8 +44,19 @@ impl<'a, R: BufRead> Entries<'a, R> {
             context,
             buffer: Vec::new(),
             line: 0,
+            left_out: 0,
             state: State::Reading,
         }
+    }
+
+    /// Tasks read so far that are not wanted.
+    pub(super) fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    fn is_wanted(&self, new: &NewTask) -> bool {
+        let wanted = self.context.wanted;
+        wanted.is_none_or(|wanted| wanted(&new.task.call.url))
     }
 
     fn fill(&mut self) -> io::Result<Found> {
@@ -93,6 +105,7 @@ impl<R: BufRead> Iterator for Entries<'_, R> {
             match self.fill() {
                 Ok(Found::Line) => match self.read() {
                     Ok(None) => {}
+                    Ok(Some(new)) if !self.is_wanted(&new) => self.left_out += 1,
                     Ok(Some(new)) => {
                         return Some(Ok(Entry {
                             line: self.line,

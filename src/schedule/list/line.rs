@@ -14,7 +14,7 @@ use crate::schedule::task::{MAX_ATTEMPTS, Repeat, Task, TaskCall};
 use crate::step::Step;
 use crate::target::locate;
 
-const FIELDS: [&str; 15] = [
+pub(super) const FIELDS: [&str; 15] = [
     "id",
     "url",
     "method",
@@ -32,7 +32,8 @@ const FIELDS: [&str; 15] = [
     "idempotency_key",
 ];
 
-/// Reads one line; nothing where it is blank or a comment (`#`). `number` is for its errors.
+/// Reads one line; nothing where it is blank or a comment (`#`). `number` is for its errors. A line
+/// that fills a template is data: only blank ones are passed over.
 ///
 /// # Errors
 /// When it is no task.
@@ -43,13 +44,16 @@ pub fn read_line(
 ) -> Result<Option<NewTask>, BadLine> {
     // Some editors begin a file with a byte order mark, and files are joined.
     let text = line.trim_start_matches('\u{feff}').trim();
-    if text.is_empty() || text.starts_with('#') {
+    let is_comment = context.template.is_none() && text.starts_with('#');
+    if text.is_empty() || is_comment {
         return Ok(None);
     }
-    let fields = if text.starts_with('{') {
-        Fields::read(text, &FIELDS)
-    } else {
-        bare(text)
+    let fields = match context.template {
+        Some(template) => template
+            .fill(text)
+            .and_then(|task| Fields::read(&task, &FIELDS)),
+        None if text.starts_with('{') => Fields::read(text, &FIELDS),
+        None => bare(text),
     };
     let place = |Bad { field, message }| BadLine {
         line: number,

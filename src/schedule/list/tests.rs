@@ -19,6 +19,8 @@ fn env(name: &str) -> Option<String> {
 const CONTEXT: Context<'static> = Context {
     env: &env,
     wall_offset: 3_600_000_000_000,
+    template: None,
+    wanted: None,
 };
 
 fn new(line: &str) -> NewTask {
