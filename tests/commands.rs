@@ -49,6 +49,8 @@ mod set;
 mod tasks_by_hand;
 #[path = "commands/picking.rs"]
 mod picking;
+#[path = "commands/refresh.rs"]
+mod refresh;
 #[path = "commands/words.rs"]
 mod words;
 

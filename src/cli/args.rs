@@ -158,6 +158,15 @@ pub(super) struct RunArgs {
     /// listed. Tasks that are complete stay as they are [default: 200-299,304]
     #[arg(long, value_name = "LIST")]
     pub(super) ok_status: Option<OkStatus>,
+    /// Ask again for what is complete, on condition that it has changed
+    ///
+    /// Every GET and HEAD of the list that is complete is asked once more, with the entity tag and
+    /// the date of its last answer (RFC 9110, section 13.1) unless the task has conditions of its
+    /// own. A 304 keeps the body of before, a 200 replaces it; either adds a line to
+    /// results.jsonl, where the last line of an id counts. A refresh that was interrupted goes on
+    /// when it is started again; the next one starts when everything is done.
+    #[arg(long)]
+    pub(super) refresh: bool,
     #[command(flatten)]
     pub(super) picking: Picking,
 }

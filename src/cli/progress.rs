@@ -68,11 +68,24 @@ impl Progress {
         self.timer.tick().await;
     }
 
-    pub(super) fn submitted(&self, known: u64) {
+    pub(super) fn submitted(&self, known: u64, again: u64) {
+        if again > 0 {
+            self.tell(&format!(
+                "{again} tasks are complete and are asked again for what has changed"
+            ));
+        }
         if known > 0 {
-            let _ = self.bars.println(format!(
+            self.tell(&format!(
                 "{known} tasks were asked for before; each is done once"
             ));
+        }
+    }
+
+    fn tell(&self, words: &str) {
+        if self.bars.is_hidden() {
+            say(words);
+        } else {
+            let _ = self.bars.println(words);
         }
     }
 
@@ -90,7 +103,7 @@ impl Progress {
         }
         let message = self.message(&snapshot);
         if !watched {
-            let record = self.job.record();
+            let record = self.job.record().of_round();
             say(&format!(
                 "{}/{} {message}",
                 record.results,
@@ -98,7 +111,7 @@ impl Progress {
             ));
             return;
         }
-        let record = self.job.record();
+        let record = self.job.record().of_round();
         self.whole.set_length(record.accepted());
         self.whole.set_position(record.results);
         self.whole.set_message(message);

@@ -20,8 +20,8 @@ use crate::egress::{Bodies, Egress};
 use crate::outcome::Outcome;
 use crate::schedule::list::{Context, ListFault, tasks};
 use crate::schedule::{
-    Completed, Fetch, Handle, Job, JobRecord, Results, Schedule, Settings, Started, Stop,
-    SubmitError,
+    Begun, Completed, Fetch, Handle, Job, JobRecord, Results, Schedule, Settings, Started, Stop,
+    SubmitError, Submitted,
 };
 use crate::serve::{Control, Desk, Gate};
 
@@ -76,6 +76,9 @@ async fn with_gate(
     let job = Arc::new(Job::of(admission.store().clone(), &args.out)?);
     // First of all in the folder: it tells whether another run works there.
     let mut results = open_results(&args.out, &job)?;
+    if args.refresh {
+        begin_refresh(&job)?;
+    }
     let bodies = Bodies::in_folder(&args.out).map_err(|error| in_folder(&args.out, &error))?;
     let ok_status = args.ok_status.clone().unwrap_or_default();
     let metrics = gate::metrics();
@@ -83,7 +86,11 @@ async fn with_gate(
     let schedule = Schedule {
         admission: admission.clone(),
         job: job.clone(),
-        work: Arc::new(Fetch::new(egress, bodies).ok_status(ok_status)),
+        work: Arc::new(
+            Fetch::new(egress, bodies)
+                .ok_status(ok_status)
+                .remembering(job.clone()),
+        ),
         settings: Settings {
             concurrency: args.concurrency,
             ..Settings::default()
@@ -127,8 +134,8 @@ async fn with_gate(
             submitted = &mut submitted, if loading => {
                 loading = false;
                 match submitted {
-                    Ok(known) => {
-                        progress.submitted(known);
+                    Ok(submitted) => {
+                        progress.submitted(submitted.known, submitted.again);
                         handle.seal();
                     }
                     Err(failure) => fail(failure),
@@ -149,7 +156,7 @@ async fn with_gate(
     }
     drop(control);
     progress.end();
-    let record = job.record();
+    let record = job.record().of_round();
     summary(&args.out, &record);
     if let Some(failure) = failed {
         return Err(failure);
@@ -160,12 +167,29 @@ async fn with_gate(
             words: std::mem::take(words),
         });
     }
+    if args.refresh && stop == Stop::Done {
+        job.end_refresh()?;
+    }
     Ok(match (stop, signals.first) {
         (Stop::Done, _) if unanswered(&record) > 0 => Exit::Unanswered,
         (Stop::Done, _) => Exit::Done,
         (_, Some(number)) => Exit::Signal(number),
         _ => Exit::Deferred,
     })
+}
+
+fn begin_refresh(job: &Job) -> Result<(), Failure> {
+    match job.begin_refresh()? {
+        Begun::Next => {}
+        Begun::Resumed => say(
+            "the last refresh was interrupted: it goes on, and what it has asked for is not asked again",
+        ),
+        Begun::Unfinished => say(
+            "tasks of an earlier run are not complete: this run completes them and refreshes nothing; \
+             start it again for that",
+        ),
+    }
+    Ok(())
 }
 
 fn open_results(out: &Path, job: &Job) -> Result<Results, Failure> {
@@ -199,7 +223,7 @@ async fn submit(
     args: &RunArgs,
     admission: &Arc<Admission>,
     handle: &Handle,
-) -> Result<u64, Failure> {
+) -> Result<Submitted, Failure> {
     let path = list.path();
     let file = BufReader::with_capacity(1 << 20, list.open()?);
     let conflicts = if args.skip_bad {
@@ -215,7 +239,7 @@ async fn submit(
         wanted: Some(&wanted),
     };
     let mut piece = Vec::with_capacity(PIECE);
-    let mut known = 0;
+    let mut all = Submitted::default();
     let mut list = tasks(file, context);
     loop {
         let next = list.next();
@@ -232,10 +256,11 @@ async fn submit(
             let submitted = match handle.submit(std::mem::take(&mut piece)).await {
                 Ok(submitted) => submitted,
                 // It has stopped for a reason of its own, which is told in its place.
-                Err(SubmitError::Stopped(_)) => return Ok(known),
+                Err(SubmitError::Stopped(_)) => return Ok(all),
                 Err(error) => return Err(error.into()),
             };
-            known += submitted.known;
+            all.known += submitted.known;
+            all.again += submitted.again;
             if !submitted.conflicts.is_empty() && conflicts == Conflicts::Skip {
                 say(&format!(
                     "{} ids were asked for before in other words; left out",
@@ -255,7 +280,7 @@ async fn submit(
             }
         }
         if ended {
-            return Ok(known);
+            return Ok(all);
         }
     }
 }

@@ -143,6 +143,16 @@ impl Bodies {
         })
     }
 
+    /// Whether a body of this length is still where a result says, as [`Saved::path`] does.
+    pub async fn holds(&self, path: &str, bytes: u64) -> bool {
+        let place = self.folder.parent().map(|out| out.join(path));
+        let found = match place {
+            Some(place) => tokio::fs::metadata(place).await.ok(),
+            None => None,
+        };
+        found.is_some_and(|found| found.is_file() && found.len() == bytes)
+    }
+
     /// Where a body is while it is not whole.
     fn beside(&self) -> PathBuf {
         let number = self.next.fetch_add(1, Ordering::Relaxed);

@@ -130,7 +130,7 @@ impl<W: Work> Worker<W> {
                     let offset = crate::clock::wall_offset(&*clock);
                     let line =
                         ResultLine::new(&record, Some(&target), *outcome, answer, now, offset);
-                    result = Some(job.complete(changes, task, &line));
+                    result = Some(job.complete(changes, task, &line, answer.validators.as_ref()));
                 }
                 Next::Again | Next::Backoff(_) | Next::Stop(_) => {
                     job.update(changes, task, &record);

@@ -162,7 +162,7 @@ impl<W: Work> Worker<W> {
         };
         let mut result = None;
         let noted = self.admission.log().note_with(event, |changes| {
-            result = Some(self.job.complete(changes, task, &line));
+            result = Some(self.job.complete(changes, task, &line, None));
             self.job.taken_up(changes, task);
         });
         let Some((place, line)) = result else { return };

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
+use http::header::{self, HeaderName};
+
+use super::job::{Earlier, Job, Validators};
 use super::ok_status::OkStatus;
 use super::payload::HttpPayload;
+use super::result_line::without_userinfo;
 use super::task::{Answer, Record, TaskCall, Upshot};
 use super::work::{Report, Work};
 use crate::admission::{Closing, Ending, NoRoute, Permit, Route};
@@ -16,12 +20,24 @@ use crate::step::Step;
 use crate::store;
 use crate::tolerance::Reading;
 
+/// Headers by which a task has conditions of its own, or asks for a part (RFC 9110, sections 13.1
+/// and 14.2).
+const CONDITIONAL: [HeaderName; 6] = [
+    header::IF_MATCH,
+    header::IF_NONE_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_UNMODIFIED_SINCE,
+    header::IF_RANGE,
+    header::RANGE,
+];
+
 /// HTTP calls through an egress, bodies into a folder.
 #[derive(Debug)]
 pub struct Fetch {
     egress: Arc<Egress>,
     bodies: Bodies,
     ok: OkStatus,
+    job: Option<Arc<Job>>,
 }
 
 impl Fetch {
@@ -32,6 +48,16 @@ impl Fetch {
             egress,
             bodies,
             ok: OkStatus::default(),
+            job: None,
+        }
+    }
+
+    /// In refreshes of this job, asks for what was brought before only if it is another one by now.
+    #[must_use]
+    pub fn remembering(self, job: Arc<Job>) -> Self {
+        Self {
+            job: Some(job),
+            ..self
         }
     }
 
@@ -42,7 +68,13 @@ impl Fetch {
     }
 
     /// What to make of an answer, once it has been read.
-    async fn answered(&self, mut reply: Reply, request: &Request, payload: &HttpPayload) -> Report {
+    async fn answered(
+        &self,
+        mut reply: Reply,
+        request: &Request,
+        payload: &HttpPayload,
+        earlier: Option<Earlier>,
+    ) -> Report {
         let status = reply.status();
         let answer = Answer {
             status: Some(status),
@@ -62,6 +94,12 @@ impl Fetch {
                 closing: reply.discard().await,
             };
         }
+        if let (304, Some(earlier)) = (status, earlier) {
+            return Report {
+                upshot: Upshot::Final(Outcome::Succeeded, unchanged(earlier)),
+                closing: reply.discard().await,
+            };
+        }
         match status {
             408 | 425 | 500..=599 if !self.ok.contains(status) => {
                 let error = Some(format!("the target answered {status}"));
@@ -78,6 +116,48 @@ impl Fetch {
         }
     }
 
+    /// Puts the conditions of a refresh into a request, and returns what they are about: a body
+    /// that this very URL gave, and that is still there. Conditions of the task's own stay alone.
+    async fn ask_for_news(
+        &self,
+        record: &Record,
+        request: &mut Request,
+    ) -> Result<Option<Earlier>, store::Fault> {
+        let Some(job) = &self.job else {
+            return Ok(None);
+        };
+        let is_read = matches!(request.method.as_str(), "GET" | "HEAD");
+        if !is_read
+            || CONDITIONAL
+                .iter()
+                .any(|name| request.headers.contains_key(name))
+        {
+            return Ok(None);
+        }
+        let earlier = job.earlier(&record.task.id);
+        let earlier = earlier.map_err(|error| store::Fault::Broken(error.to_string()))?;
+        let Some(earlier) = earlier else {
+            return Ok(None);
+        };
+        let line = &earlier.line;
+        let is_there = match (&line.body_path, line.bytes) {
+            (Some(path), Some(bytes)) => self.bodies.holds(path, bytes).await,
+            (Some(_), None) => false,
+            (None, _) => true,
+        };
+        if !is_there || line.final_url.as_deref() != Some(&*without_userinfo(&request.url)) {
+            return Ok(None);
+        }
+        let mut asked = None;
+        for (name, value) in earlier.validators.conditions() {
+            if let Ok(value) = value.parse() {
+                request.headers.insert(name, value);
+                asked = Some(());
+            }
+        }
+        Ok(asked.map(|()| earlier))
+    }
+
     async fn read(&self, reply: &mut Reply, answer: Answer) -> Read {
         let outcome = if self.ok.contains(reply.status()) {
             Outcome::Succeeded
@@ -89,6 +169,7 @@ impl Fetch {
                 let answer = Answer {
                     bytes: saved.bytes,
                     body_path: saved.path,
+                    validators: validators(reply),
                     ..answer
                 };
                 Read {
@@ -146,13 +227,36 @@ impl Read {
 }
 
 fn content_type(reply: &Reply) -> Option<String> {
-    let value = reply.headers().get(http::header::CONTENT_TYPE)?;
+    let value = reply.headers().get(header::CONTENT_TYPE)?;
     Some(
         String::from_utf8_lossy(value.as_bytes())
             .chars()
             .take(200)
             .collect(),
     )
+}
+
+/// Those of a whole answer with what was asked for: a later one can be compared with it.
+fn validators(reply: &Reply) -> Option<Validators> {
+    match reply.status() {
+        206 => None,
+        200..=299 => Validators::of(reply.headers()),
+        _ => None,
+    }
+}
+
+/// The answer "not modified" to a question of ours: the body of before stands, and so does what the
+/// target calls it.
+fn unchanged(earlier: Earlier) -> Answer {
+    let Earlier { validators, line } = earlier;
+    Answer {
+        status: Some(304),
+        bytes: line.bytes.unwrap_or(0),
+        content_type: line.content_type,
+        body_path: line.body_path,
+        error: None,
+        validators: Some(validators),
+    }
 }
 
 /// The next hop as a call; headers that were looked up in the environment
@@ -203,7 +307,7 @@ impl Work for Fetch {
     }
 
     async fn run(self: Arc<Self>, record: Record, permit: Permit) -> Result<Report, store::Fault> {
-        let (request, payload) = match request(&record.next) {
+        let (mut request, payload) = match request(&record.next) {
             Ok(request) => request,
             Err(words) => {
                 let closing = permit.abandon(&words);
@@ -228,9 +332,12 @@ impl Work for Fetch {
                 });
             }
         };
+        let earlier = self.ask_for_news(&record, &mut request).await?;
         Ok(
             match self.egress.transmit(permit, &request, &located).await? {
-                Transmission::Answered(reply) => self.answered(*reply, &request, &payload).await,
+                Transmission::Answered(reply) => {
+                    self.answered(*reply, &request, &payload, earlier).await
+                }
                 Transmission::CalledOff(closing) => Report {
                     upshot: Upshot::CalledOff,
                     closing,

@@ -9,6 +9,7 @@
 mod again;
 mod new_task;
 mod record;
+mod refresh;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -20,6 +21,8 @@ pub use again::{marked, superseded};
 pub use new_task::NewTask;
 pub use record::JobRecord;
 use record::{Intake, Outcomes};
+use refresh::Refresh;
+pub use refresh::{Begun, Earlier, Round, Validators};
 
 use super::result_line::ResultLine;
 use super::task::Record;
@@ -28,7 +31,7 @@ use crate::clock::Moment;
 use crate::store::{Changes, Durable, Space, Store, StoreError, last_number, numbered, paired};
 
 /// What a job knows of an id.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Known {
     content: [u8; 16],
     number: u64,
@@ -50,6 +53,8 @@ pub enum Standing {
 pub struct Accepted {
     /// New ones, durable once `durable` resolves.
     pub new: Vec<(TaskRef, Record)>,
+    /// Those of them that were complete, and are asked again in a refresh.
+    pub again: u64,
     /// Asked for before, in the same words.
     pub known: u64,
     /// Ids that were asked for before in other words.
@@ -68,6 +73,7 @@ pub struct Job {
     /// ends does not wait for that.
     next: Mutex<u64>,
     outcomes: Mutex<Outcomes>,
+    refresh: Mutex<Refresh>,
 }
 
 impl Job {
@@ -107,6 +113,7 @@ impl Job {
             out: record.out,
             next: Mutex::new(record.next),
             outcomes: Mutex::new(outcomes),
+            refresh: Mutex::new(Refresh::of(record.round)),
         }
     }
 
@@ -160,6 +167,7 @@ impl Job {
                 next,
                 results,
                 outcomes: counts,
+                round: store.get(Space::Round, &key)?.unwrap_or_default(),
             };
             Ok((last_number(&key), record))
         })
@@ -182,6 +190,7 @@ impl Job {
             next,
             results,
             outcomes: counts,
+            round: lock(&self.refresh).round,
         }
     }
 
@@ -207,32 +216,33 @@ impl Job {
     /// When the store cannot be read.
     pub fn accept(&self, tasks: Vec<NewTask>, now: Moment) -> Result<Accepted, StoreError> {
         let mut next = lock(&self.next);
+        let refresh = *lock(&self.refresh);
         let mut changes = Changes::default();
-        let mut fresh: HashMap<Vec<u8>, [u8; 16]> = HashMap::new();
-        let (mut new, mut known, mut conflicts) = (Vec::new(), 0, Vec::new());
+        let mut fresh: HashMap<Vec<u8>, Known> = HashMap::new();
+        let (mut new, mut again, mut known, mut conflicts) = (Vec::new(), 0, 0, Vec::new());
         for NewTask { task, content } in tasks {
             let id_key = self.id_key(&task.id);
             let before = match fresh.get(&id_key) {
-                Some(content) => Some(*content),
-                None => self
-                    .store
-                    .get::<Known>(Space::TaskId, &id_key)?
-                    .map(|known| known.content),
+                Some(known) => Some(*known),
+                None => self.store.get::<Known>(Space::TaskId, &id_key)?,
             };
-            let again = before == Some(content) && self.is_marked(&task.id)?;
-            match before.filter(|_| !again || fresh.contains_key(&id_key)) {
-                Some(before) if before == content => known += 1,
-                Some(_) => conflicts.push(task.id),
-                None => {
-                    if again {
+            let marked =
+                before.is_some() && !fresh.contains_key(&id_key) && self.is_marked(&task.id)?;
+            let repeats = |before: &Known| refresh.asks_again(before.number, &task.call.method);
+            match before {
+                Some(before) if before.content != content => conflicts.push(task.id),
+                Some(before) if !marked && !repeats(&before) => known += 1,
+                _ => {
+                    if marked {
                         changes.delete(Space::Again, &id_key);
                     }
+                    again += u64::from(before.is_some());
                     let number = *next;
                     *next += 1;
                     let kept = Record::new(task, now);
                     changes.put(Space::Task, &self.key(number), &kept);
                     changes.put(Space::TaskId, &id_key, &Known { content, number });
-                    fresh.insert(id_key, content);
+                    fresh.insert(id_key, Known { content, number });
                     new.push((
                         TaskRef {
                             job: self.number,
@@ -246,6 +256,7 @@ impl Job {
         changes.put(Space::Job, &numbered(self.number), &self.intake(*next));
         Ok(Accepted {
             new,
+            again,
             known,
             conflicts,
             durable: self.store.write(changes),
@@ -310,6 +321,7 @@ impl Job {
         changes: &mut Changes,
         task: TaskRef,
         line: &ResultLine,
+        validators: Option<&Validators>,
     ) -> (u64, String) {
         let mut outcomes = lock(&self.outcomes);
         let place = outcomes.results;
@@ -320,6 +332,7 @@ impl Job {
         let text = serde_json::to_string(line).unwrap_or_default();
         changes.delete(Space::Task, &self.key(task.number));
         changes.put(Space::Result, &self.key(place), &text);
+        self.remember(changes, place, line, validators);
         changes.put(Space::Outcomes, &numbered(self.number), &*outcomes);
         (place, text)
     }

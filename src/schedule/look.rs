@@ -54,7 +54,8 @@ impl<W: Work> Worker<W> {
     /// Tasks that wait in lanes whose target must wait: each is listed as in
     /// back-off.
     fn stopped(&self) -> u64 {
-        let stops = |state: &LaneState| state.blocked.is_some_and(|(cause, _)| cause.stops_target());
+        let stops =
+            |state: &LaneState| state.blocked.is_some_and(|(cause, _)| cause.stops_target());
         let stopped = self.lanes.iter().filter(|(_, state)| stops(state));
         stopped.map(|(id, _)| self.queue.waiting(id) as u64).sum()
     }

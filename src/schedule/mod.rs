@@ -29,7 +29,10 @@ mod work;
 mod worker;
 
 pub use fetch::Fetch;
-pub use job::{Accepted, Job, JobRecord, NewTask, Standing, marked, pending, results, superseded};
+pub use job::{
+    Accepted, Begun, Earlier, Job, JobRecord, NewTask, Round, Standing, Validators, marked,
+    pending, results, superseded,
+};
 pub use ok_status::{OkStatus, OkStatusError, OkStatusProblem};
 pub use order::{Cancelled, Handle, Schedule, Started, Stop, Stopped, SubmitError, Submitted};
 pub use payload::{HeaderFault, HeaderProblem, HttpPayload};

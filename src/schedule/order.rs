@@ -149,6 +149,8 @@ pub enum SubmitError {
 pub struct Submitted {
     /// New ones, durable.
     pub new: u64,
+    /// Those of them that were complete, and are asked again in a refresh.
+    pub again: u64,
     /// Asked for before, in the same words.
     pub known: u64,
     /// Ids that were asked for before in other words: nothing was changed.
@@ -181,6 +183,7 @@ impl Handle {
         accepted.durable.wait().await?;
         let submitted = Submitted {
             new: accepted.new.len() as u64,
+            again: accepted.again,
             known: accepted.known,
             conflicts: accepted.conflicts,
         };

@@ -184,6 +184,7 @@ mod tests {
             content_type: Some("text/html".into()),
             body_path: Some("bodies/ab/cd/abcd".into()),
             error: None,
+            validators: None,
         };
         let target = "http://b.test#search".parse().unwrap();
         assert_eq!(

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::job::Validators;
 use crate::budget::{Refusal, backoff};
 use crate::clock::Moment;
 use crate::outcome::{Outcome, is_safe_to_repeat};
@@ -136,6 +137,8 @@ pub struct Answer {
     pub body_path: Option<String>,
     /// What went wrong, in words without secrets.
     pub error: Option<String>,
+    /// What the target calls the state of what it answered with.
+    pub validators: Option<Validators>,
 }
 
 impl Answer {

@@ -29,6 +29,11 @@ pub enum Space {
     Task = b't',
     /// What a job knows of an id, by job and hash.
     TaskId = b'n',
+    /// Where the last refresh of a job began, by job.
+    Round = b'w',
+    /// What targets call the state of what they answered with, by job and
+    /// hash of the task's id.
+    Validators = b'v',
     /// Tasks whose call was under way when a gate was killed, until their
     /// schedule has taken that in.
     Cut = b'c',

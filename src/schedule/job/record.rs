@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::refresh::Round;
 use crate::outcome::Outcome;
 
 /// What the store knows of a job as a whole. It is kept in two parts, since
@@ -17,6 +18,8 @@ pub struct JobRecord {
     pub results: u64,
     /// Results by outcome, in the order of [`Outcome::ALL`].
     pub(super) outcomes: [u64; Outcome::ALL.len()],
+    /// Where its last refresh began.
+    pub round: Round,
 }
 
 /// Written when tasks are accepted.

@@ -61,7 +61,7 @@ fn a_kill_between_the_end_of_a_task_and_the_arrival_of_others_loses_none_of_them
         let answer = Answer::default();
         let outcome = Outcome::Succeeded;
         let line = ResultLine::new(&record, None, outcome, &answer, Moment::ZERO, 0);
-        job.complete(&mut end, task, &line);
+        job.complete(&mut end, task, &line, None);
         let more = vec![new_task("second"), new_task("third")];
         let more = job.accept(more, Moment::ZERO).unwrap();
         more.durable.wait_blocking().unwrap();
