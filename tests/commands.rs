@@ -51,6 +51,8 @@ mod tasks_by_hand;
 mod picking;
 #[path = "commands/refresh.rs"]
 mod refresh;
+#[path = "commands/warc.rs"]
+mod warc;
 #[path = "commands/words.rs"]
 mod words;
 

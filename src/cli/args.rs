@@ -167,6 +167,16 @@ pub(super) struct RunArgs {
     /// when it is started again; the next one starts when everything is done.
     #[arg(long)]
     pub(super) refresh: bool,
+    /// Keep every exchange in WARC files as well, in DIR/warc
+    ///
+    /// WARC/1.1 (ISO 28500:2017), a gzip member for each record: `warcinfo`, then `response` and
+    /// `request` for each answer that arrived, redirects and refusals included. Request headers
+    /// that may hold a secret are left out, URLs and bodies are not. Bodies are kept as without it.
+    #[arg(long)]
+    pub(super) warc: bool,
+    /// Begin another WARC file when one has reached this size
+    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = spans::size, requires = "warc")]
+    pub(super) warc_size: u64,
     #[command(flatten)]
     pub(super) picking: Picking,
 }

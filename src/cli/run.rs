@@ -15,7 +15,8 @@ use super::task_file::TaskFile;
 use super::{Exit, Failure, gate, in_folder};
 use crate::admission::Admission;
 use crate::clock::wall_offset;
-use crate::config::Overrides;
+use crate::config::{Config, Overrides};
+use crate::egress::warc::Archive;
 use crate::egress::{Bodies, Egress};
 use crate::outcome::Outcome;
 use crate::schedule::list::{Context, ListFault, tasks};
@@ -80,6 +81,16 @@ async fn with_gate(
         begin_refresh(&job)?;
     }
     let bodies = Bodies::in_folder(&args.out).map_err(|error| in_folder(&args.out, &error))?;
+    let archive = match args.warc {
+        true => {
+            let (clock, name) = (admission.clock().clone(), wire.user_agent.clone());
+            let archive = Archive::in_folder(&args.out, args.warc_size, clock, name);
+            Some(Arc::new(archive.map_err(|error| {
+                in_folder(&args.out.join("warc"), &error)
+            })?))
+        }
+        false => None,
+    };
     let ok_status = args.ok_status.clone().unwrap_or_default();
     let metrics = gate::metrics();
     let mut signals = Signals::new()?;
@@ -89,7 +100,8 @@ async fn with_gate(
         work: Arc::new(
             Fetch::new(egress, bodies)
                 .ok_status(ok_status)
-                .remembering(job.clone()),
+                .remembering(job.clone())
+                .archiving(archive.clone()),
         ),
         settings: Settings {
             concurrency: args.concurrency,
@@ -156,6 +168,10 @@ async fn with_gate(
     }
     drop(control);
     progress.end();
+    if let Some(archive) = &archive {
+        let closed = archive.close();
+        closed.unwrap_or_else(|error| fail(in_folder(archive.folder(), &error)));
+    }
     let record = job.record().of_round();
     summary(&args.out, &record);
     if let Some(failure) = failed {

@@ -43,6 +43,15 @@ pub(super) fn instant(text: &str) -> Result<SystemTime, String> {
         .ok_or_else(|| "before the beginning of time".to_owned())
 }
 
+/// `500MB`, `1GiB`.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    match crate::config::size(text) {
+        Ok(0) => Err("a size of at least 1B".to_owned()),
+        Ok(size) => Ok(size),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("a whole number of at least 1".to_owned()),

@@ -101,6 +101,14 @@ pub fn duration(text: &str) -> Result<std::time::Duration, impl std::error::Erro
     values::duration(text)
 }
 
+/// A size as a file or an option spells it: `500MB`, `1GiB`.
+///
+/// # Errors
+/// Says what would be right.
+pub fn size(text: &str) -> Result<u64, impl std::error::Error> {
+    values::size(text)
+}
+
 impl Config {
     /// Finds the file, reads it and lays environment and command line over it.
     /// Without any file the built-in values hold.

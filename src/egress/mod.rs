@@ -17,6 +17,7 @@ pub mod guard;
 mod redirect;
 mod reply;
 mod save;
+pub mod warc;
 
 use std::sync::Arc;
 

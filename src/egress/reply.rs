@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 
 use super::classify::words;
+use super::warc::Payload;
 use crate::admission::{Closing, Ending, Permit, Word};
 use crate::outcome::End;
 use crate::tolerance::{Reading, read};
@@ -54,6 +55,9 @@ pub enum BodyFault {
 /// average (bytes a second): no target can hold a worker for ever.
 const SLOWEST: u64 = 1024;
 
+/// Bytes of an unwanted body that are read to keep a connection.
+const SHORT: u64 = 64 << 10;
+
 impl Reply {
     pub(super) fn new(mut permit: Permit, response: reqwest::Response, wall: SystemTime) -> Self {
         let reading = read(response.status().as_u16(), response.headers(), wall);
@@ -82,6 +86,18 @@ impl Reply {
     #[must_use]
     pub fn status(&self) -> u16 {
         self.response.status().as_u16()
+    }
+
+    /// The version of HTTP that was spoken.
+    #[must_use]
+    pub fn version(&self) -> http::Version {
+        self.response.version()
+    }
+
+    /// The address that answered.
+    #[must_use]
+    pub fn peer(&self) -> Option<IpAddr> {
+        self.peer
     }
 
     /// The headers.
@@ -166,9 +182,22 @@ impl Reply {
     /// Reads what is left of a body that nobody wants, if it is short, so
     /// that the connection can be used again.
     pub async fn discard(mut self) -> Closing {
-        const SHORT: u64 = 64 << 10;
         while self.bytes <= SHORT && matches!(self.chunk().await, Ok(Some(_))) {}
         self.end(None)
+    }
+
+    /// The same, but for what it has read: the body, or the beginning of one that is long or was
+    /// cut.
+    pub async fn discard_into_memory(mut self) -> (Closing, Payload) {
+        let mut read = Vec::new();
+        while self.bytes <= SHORT {
+            match self.chunk().await {
+                Ok(Some(chunk)) => read.extend_from_slice(&chunk),
+                Ok(None) => return (self.end(None), Payload::Whole(read.into())),
+                Err(_) => break,
+            }
+        }
+        (self.end(None), Payload::Beginning(read.into()))
     }
 
     /// Ends the call, whose body has been read to its end or to a fault.

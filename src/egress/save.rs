@@ -145,12 +145,14 @@ impl Bodies {
 
     /// Whether a body of this length is still where a result says, as [`Saved::path`] does.
     pub async fn holds(&self, path: &str, bytes: u64) -> bool {
-        let place = self.folder.parent().map(|out| out.join(path));
-        let found = match place {
-            Some(place) => tokio::fs::metadata(place).await.ok(),
-            None => None,
-        };
-        found.is_some_and(|found| found.is_file() && found.len() == bytes)
+        let found = tokio::fs::metadata(self.whole(path)).await;
+        found.is_ok_and(|found| found.is_file() && found.len() == bytes)
+    }
+
+    /// The file of a body that is whole.
+    #[must_use]
+    pub fn whole(&self, path: &str) -> PathBuf {
+        self.folder.parent().unwrap_or(&self.folder).join(path)
     }
 
     /// Where a body is while it is not whole.

@@ -40,7 +40,7 @@ pub fn cancel(admission: &Admission, job: &Job, task: TaskRef, record: &Record) 
     let line = ResultLine::new(record, target, outcome, &answer, now, wall_offset(&**clock));
     let event = event(task, record, outcome.as_str(), admission);
     let noted = admission.log().note_with(event, |changes| {
-        job.complete(changes, task, &line);
+        job.complete(changes, task, &line, None);
         job.taken_up(changes, task);
     });
     noted.detach();

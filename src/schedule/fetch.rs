@@ -1,35 +1,29 @@
 //! The work that ships: an HTTP call, its body to disk.
 
+mod archived;
+mod news;
+
 use std::sync::Arc;
 
-use http::header::{self, HeaderName};
+use http::header;
 
-use super::job::{Earlier, Job, Validators};
+use super::job::{Earlier, Job};
 use super::ok_status::OkStatus;
 use super::payload::HttpPayload;
-use super::result_line::without_userinfo;
 use super::task::{Answer, Record, TaskCall, Upshot};
 use super::work::{Report, Work};
 use crate::admission::{Closing, Ending, NoRoute, Permit, Route};
 use crate::budget::{Never, Refusal};
+use crate::egress::warc::{Archive, Exchange};
 use crate::egress::{
     Bodies, BodyFault, Egress, Fault, Reply, Request, Transmission, Unsaved, next_hop,
 };
 use crate::outcome::{End, Outcome};
 use crate::step::Step;
 use crate::store;
+use crate::target::Located;
 use crate::tolerance::Reading;
-
-/// Headers by which a task has conditions of its own, or asks for a part (RFC 9110, sections 13.1
-/// and 14.2).
-const CONDITIONAL: [HeaderName; 6] = [
-    header::IF_MATCH,
-    header::IF_NONE_MATCH,
-    header::IF_MODIFIED_SINCE,
-    header::IF_UNMODIFIED_SINCE,
-    header::IF_RANGE,
-    header::RANGE,
-];
+use news::{unchanged, validators};
 
 /// HTTP calls through an egress, bodies into a folder.
 #[derive(Debug)]
@@ -38,6 +32,7 @@ pub struct Fetch {
     bodies: Bodies,
     ok: OkStatus,
     job: Option<Arc<Job>>,
+    archive: Option<Arc<Archive>>,
 }
 
 impl Fetch {
@@ -49,6 +44,7 @@ impl Fetch {
             bodies,
             ok: OkStatus::default(),
             job: None,
+            archive: None,
         }
     }
 
@@ -59,6 +55,12 @@ impl Fetch {
             job: Some(job),
             ..self
         }
+    }
+
+    /// Keeps every exchange in this archive as well.
+    #[must_use]
+    pub fn archiving(self, archive: Option<Arc<Archive>>) -> Self {
+        Self { archive, ..self }
     }
 
     /// Counts these statuses, and no others, as success.
@@ -72,9 +74,12 @@ impl Fetch {
         &self,
         mut reply: Reply,
         request: &Request,
+        located: &Located,
         payload: &HttpPayload,
         earlier: Option<Earlier>,
     ) -> Report {
+        let exchange = self.archive.as_ref();
+        let exchange = exchange.map(|archive| archive.exchange(request, located, &reply));
         let status = reply.status();
         let answer = Answer {
             status: Some(status),
@@ -82,83 +87,35 @@ impl Fetch {
             ..Answer::default()
         };
         if let Reading::NotNow { .. } = reply.reading() {
-            return Report {
-                upshot: Upshot::NotNow(answer),
-                closing: reply.discard().await,
-            };
+            return self.discard(reply, exchange, Upshot::NotNow(answer)).await;
         }
         if let Some(next) = next_hop(request, status, reply.headers()) {
             let upshot = Upshot::Onward(onward(next, payload), answer);
-            return Report {
-                upshot,
-                closing: reply.discard().await,
-            };
+            return self.discard(reply, exchange, upshot).await;
         }
         if let (304, Some(earlier)) = (status, earlier) {
-            return Report {
-                upshot: Upshot::Final(Outcome::Succeeded, unchanged(earlier)),
-                closing: reply.discard().await,
-            };
+            let upshot = Upshot::Final(Outcome::Succeeded, unchanged(earlier));
+            return self.discard(reply, exchange, upshot).await;
         }
         match status {
             408 | 425 | 500..=599 if !self.ok.contains(status) => {
                 let error = Some(format!("the target answered {status}"));
                 let answer = Answer { error, ..answer };
-                let closing = reply.discard().await;
-                let upshot = if is_explicit(status, &closing) {
-                    Upshot::Rejected(answer)
-                } else {
-                    Upshot::Doubtful(answer)
+                let doubtful = Upshot::Doubtful(answer);
+                let Report { upshot, closing } = self.discard(reply, exchange, doubtful).await;
+                let upshot = match upshot {
+                    Upshot::Doubtful(answer) if is_explicit(status, &closing) => {
+                        Upshot::Rejected(answer)
+                    }
+                    upshot => upshot,
                 };
                 Report { upshot, closing }
             }
-            _ => self.read(&mut reply, answer).await.report(reply),
+            _ => self.read(&mut reply, answer, exchange).await.report(reply),
         }
     }
 
-    /// Puts the conditions of a refresh into a request, and returns what they are about: a body
-    /// that this very URL gave, and that is still there. Conditions of the task's own stay alone.
-    async fn ask_for_news(
-        &self,
-        record: &Record,
-        request: &mut Request,
-    ) -> Result<Option<Earlier>, store::Fault> {
-        let Some(job) = &self.job else {
-            return Ok(None);
-        };
-        let is_read = matches!(request.method.as_str(), "GET" | "HEAD");
-        if !is_read
-            || CONDITIONAL
-                .iter()
-                .any(|name| request.headers.contains_key(name))
-        {
-            return Ok(None);
-        }
-        let earlier = job.earlier(&record.task.id);
-        let earlier = earlier.map_err(|error| store::Fault::Broken(error.to_string()))?;
-        let Some(earlier) = earlier else {
-            return Ok(None);
-        };
-        let line = &earlier.line;
-        let is_there = match (&line.body_path, line.bytes) {
-            (Some(path), Some(bytes)) => self.bodies.holds(path, bytes).await,
-            (Some(_), None) => false,
-            (None, _) => true,
-        };
-        if !is_there || line.final_url.as_deref() != Some(&*without_userinfo(&request.url)) {
-            return Ok(None);
-        }
-        let mut asked = None;
-        for (name, value) in earlier.validators.conditions() {
-            if let Ok(value) = value.parse() {
-                request.headers.insert(name, value);
-                asked = Some(());
-            }
-        }
-        Ok(asked.map(|()| earlier))
-    }
-
-    async fn read(&self, reply: &mut Reply, answer: Answer) -> Read {
+    async fn read(&self, reply: &mut Reply, answer: Answer, exchange: Option<Exchange>) -> Read {
         let outcome = if self.ok.contains(reply.status()) {
             Outcome::Succeeded
         } else {
@@ -166,6 +123,12 @@ impl Fetch {
         };
         match self.bodies.save(reply).await {
             Ok(saved) => {
+                if let Err(error) = self.archived(exchange, &saved).await {
+                    return Read {
+                        upshot: self.unarchived(answer, &error),
+                        body: Ok(()),
+                    };
+                }
                 let answer = Answer {
                     bytes: saved.bytes,
                     body_path: saved.path,
@@ -234,29 +197,6 @@ fn content_type(reply: &Reply) -> Option<String> {
             .take(200)
             .collect(),
     )
-}
-
-/// Those of a whole answer with what was asked for: a later one can be compared with it.
-fn validators(reply: &Reply) -> Option<Validators> {
-    match reply.status() {
-        206 => None,
-        200..=299 => Validators::of(reply.headers()),
-        _ => None,
-    }
-}
-
-/// The answer "not modified" to a question of ours: the body of before stands, and so does what the
-/// target calls it.
-fn unchanged(earlier: Earlier) -> Answer {
-    let Earlier { validators, line } = earlier;
-    Answer {
-        status: Some(304),
-        bytes: line.bytes.unwrap_or(0),
-        content_type: line.content_type,
-        body_path: line.body_path,
-        error: None,
-        validators: Some(validators),
-    }
 }
 
 /// The next hop as a call; headers that were looked up in the environment
@@ -336,7 +276,8 @@ impl Work for Fetch {
         Ok(
             match self.egress.transmit(permit, &request, &located).await? {
                 Transmission::Answered(reply) => {
-                    self.answered(*reply, &request, &payload, earlier).await
+                    self.answered(*reply, &request, &located, &payload, earlier)
+                        .await
                 }
                 Transmission::CalledOff(closing) => Report {
                     upshot: Upshot::CalledOff,

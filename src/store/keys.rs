@@ -33,7 +33,7 @@ pub enum Space {
     Round = b'w',
     /// What targets call the state of what they answered with, by job and
     /// hash of the task's id.
-    Validators = b'v',
+    Validators = b'e',
     /// Tasks whose call was under way when a gate was killed, until their
     /// schedule has taken that in.
     Cut = b'c',
