@@ -165,7 +165,7 @@ pub(super) struct RunArgs {
     /// own. A 304 keeps the body of before, a 200 replaces it; either adds a line to
     /// results.jsonl, where the last line of an id counts. A refresh that was interrupted goes on
     /// when it is started again; the next one starts when everything is done.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "dry_run")]
     pub(super) refresh: bool,
     /// Keep every exchange in WARC files as well, in DIR/warc
     ///
