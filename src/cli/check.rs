@@ -78,23 +78,20 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
 
 /// Says what is wrong with a task file, and how much there is in it.
 pub(super) fn report(path: &Path, checked: &Checked) {
-    for bad in &checked.bad {
-        say(&format!("{}: {bad}", path.display()));
+    let path_shown = path.display();
+    for kind in &checked.kinds {
+        say(&format!("{path_shown}: {kind}"));
     }
-    let shown = checked.bad.len();
+    let shown: usize = checked.kinds.iter().map(|kind| kind.count).sum();
     if checked.bad_count > shown {
+        let more = checked.bad_count - shown;
         say(&format!(
-            "{}: {} more bad lines",
-            path.display(),
-            checked.bad_count - shown
+            "{path_shown}: {more} more bad lines, of other kinds"
         ));
     }
     say(&format!(
-        "{}: {} tasks, {} of them asked for twice, {} bad lines",
-        path.display(),
-        checked.tasks,
-        checked.duplicates,
-        checked.bad_count
+        "{path_shown}: {} tasks, {} lines that ask for one of them again, {} bad lines",
+        checked.tasks, checked.duplicates, checked.bad_count
     ));
     left_out(path, checked);
 }

@@ -17,7 +17,7 @@ mod tests;
 use std::fmt;
 use std::io::{self, BufRead};
 
-pub use check::{Checked, MOST_SHOWN, check};
+pub use check::{BadKind, Checked, MOST_SHOWN, check};
 pub use entries::MAX_LINE_BYTES;
 pub(super) use identity::{content, default_id};
 pub use line::read_line;

@@ -233,7 +233,7 @@ fn check_tells_everything_at_once_and_sends_nothing() {
     );
     assert!(
         said.err
-            .contains("2 tasks, 1 of them asked for twice, 0 bad"),
+            .contains("2 tasks, 1 lines that ask for one of them again, 0 bad"),
         "{}",
         said.err
     );

@@ -67,8 +67,15 @@ pub fn read_line(
 }
 
 fn bare(text: &str) -> Result<Fields, Bad> {
-    if text.starts_with(['[', '"']) {
-        return Err(Bad::line("is neither a JSON object nor a URL"));
+    if text.starts_with('[') {
+        return Err(Bad::line(
+            "is a JSON array; a list has one task a line, a JSON object or a URL, and nothing around them",
+        ));
+    }
+    if text.starts_with('"') {
+        return Err(Bad::line(
+            "begins with a quote; write the URL alone, or a JSON object such as {\"url\": \"https://…\"}",
+        ));
     }
     // The URL parser would take a space as part of the path, and drop a tab.
     if text.contains(char::is_whitespace) {
@@ -84,7 +91,13 @@ fn new_task(mut fields: Fields, context: &Context<'_>) -> Result<NewTask, Bad> {
     let url = fields
         .text("url")?
         .ok_or_else(|| Bad::field("url", "is missing"))?;
-    locate(&url).map_err(|rejection| Bad::field("url", rejection))?;
+    locate(&url).map_err(|rejection| {
+        if url.is_empty() || url.contains(':') {
+            Bad::field("url", rejection)
+        } else {
+            Bad::field("url", "has no scheme; write https:// or http:// before it")
+        }
+    })?;
     let method = method(&mut fields)?;
     let body = fields.text("body")?.unwrap_or_default().into_bytes();
     let key = idempotency_key(&mut fields)?;

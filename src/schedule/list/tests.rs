@@ -183,7 +183,6 @@ fn every_kind_of_bad_line_is_named_with_its_field_and_repeats_no_secret() {
     let whole = "must be a whole number";
     let count = "must be a whole number from 1 to";
     let rfc3339 = "must be a time with its offset";
-    let object = "is neither a JSON object nor a URL";
     let json = "is not a JSON object on one line: ";
     let key = "must be printable ASCII";
     let a_with = |field: &str, value: &str| with(&format!(r#""{field}":{value}"#));
@@ -192,7 +191,7 @@ fn every_kind_of_bad_line_is_named_with_its_field_and_repeats_no_secret() {
         (
             "hunter2".into(),
             Some("url"),
-            "invalid_target: not an absolute URL",
+            "has no scheme; write https:// or http:// before it",
         ),
         (
             "http://hunter2:hunter2@a.test../?hunter2".into(),
@@ -214,8 +213,16 @@ fn every_kind_of_bad_line_is_named_with_its_field_and_repeats_no_secret() {
             Some("url"),
             "holds a space",
         ),
-        (r#""http://hunter2@a.test/""#.into(), None, object),
-        (r#"["http://hunter2@a.test/"]"#.into(), None, object),
+        (
+            r#""http://hunter2@a.test/""#.into(),
+            None,
+            "begins with a quote; write the URL alone",
+        ),
+        (
+            r#"["http://hunter2@a.test/"]"#.into(),
+            None,
+            "is a JSON array; a list has one task a line",
+        ),
         ("{".into(), None, "EOF while parsing an object at column 1"),
         (r#"{"url":"http://hunter2@a.test/""#.into(), None, json),
         (
@@ -635,4 +642,19 @@ fn tasks_come_in_the_order_of_the_file_with_bad_lines_between_them() {
             "http://b.test/"
         ]
     );
+}
+
+#[test]
+fn lines_that_are_bad_for_one_reason_are_told_as_one() {
+    let text = "x.test/\nhttp://a.test/\nx.test/2\nhttp://a.test/ b\n\ny\nz\nhttp://a.test/ c\n";
+    let checked = check(text.as_bytes(), CONTEXT).unwrap();
+    let told: Vec<_> = checked.kinds.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "line 1: url: has no scheme; write https:// or http:// before it (so in lines 3, 6 and 1 more)",
+            "line 4: url: holds a space; to say more, write a JSON object (so in line 8)",
+        ]
+    );
+    assert_eq!((checked.bad_count, checked.tasks), (6, 1));
 }
