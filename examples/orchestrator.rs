@@ -133,6 +133,7 @@ fn choose(admission: &Admission, plan: &[Planned]) -> Result<Choice, Box<dyn Err
                 }
             }
             Wait::Never => return Err("a step that costs more than there can be".into()),
+            Wait::Denied => return Err("an operator lets nothing through".into()),
         }
     }
     let until = rfc3339(earliest, offset(admission));

@@ -15,7 +15,7 @@ use super::task_file::TaskFile;
 use super::{Exit, Failure, gate, in_folder};
 use crate::admission::Admission;
 use crate::clock::wall_offset;
-use crate::config::{Config, Overrides};
+use crate::config::Overrides;
 use crate::egress::warc::Archive;
 use crate::egress::{Bodies, Egress};
 use crate::outcome::Outcome;
