@@ -41,7 +41,7 @@ impl Labels {
         if let Some(label) = self.named.get(origin) {
             return label.clone();
         }
-        if self.busy >= MOST_NAMED {
+        if calls == 0 || self.busy >= MOST_NAMED {
             return OTHER.into();
         }
         if self.counted.len() >= MOST_COUNTED {

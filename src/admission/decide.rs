@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::{Admission, Ask, Lane, PathRecording, Permit, Resolved, StepPolicy, Verdict, Wait};
 use crate::audit::{Deferred, Intent, Refused};
 use crate::budget::{
-    Deferral, Hold, Level, Line, Never, Refusal, Scope, Shortage, Taking, peek, rfc3339, shortage,
-    take,
+    Deferral, Hold, Level, Line, Look, Never, Refusal, Scope, Shortage, Taking, look, peek,
+    rfc3339, take,
 };
 use crate::clock::{Moment, wall_offset};
 use crate::step::Step;
@@ -144,18 +144,21 @@ impl Admission {
         } = shortage;
         telemetry::deferred(lane.key(), lack.cause.as_str());
         let limit = lack.limit.map(|limit| (scope, limit));
-        self.log.defer(Deferred {
-            target: lane.key().clone(),
-            revision: resolved.revision,
-            step: ask.step.clone(),
-            cause: lack.cause,
-            limit: limit
-                .as_ref()
-                .map(|(scope, limit)| (scope.clone(), limit.to_string())),
-            ready: lack.ready,
-            count: 1,
-            at: now,
-        });
+        let agent = &ask.step.agent;
+        if !self.log.defer_again(lane.key(), agent, lack.cause, now) {
+            self.log.defer(Deferred {
+                target: lane.key().clone(),
+                revision: resolved.revision,
+                step: ask.step.clone(),
+                cause: lack.cause,
+                limit: limit
+                    .as_ref()
+                    .map(|(scope, limit)| (scope.clone(), limit.to_string())),
+                ready: lack.ready,
+                count: 1,
+                at: now,
+            });
+        }
         let target = lane.key().clone();
         let (cause, ready) = (lack.cause, lack.ready);
         Deferral {
@@ -213,17 +216,16 @@ impl Admission {
     #[must_use]
     pub fn wait(&self, lane: &Lane, cost: NonZeroU32) -> Wait {
         let (now, offset) = (self.clock.now(), self.clock.utc_offset());
-        let resolved = lane.resolved();
-        if resolved.denied.is_some() {
-            return Wait::Denied;
-        }
-        if !resolved.can_ever(cost) {
-            return Wait::Never;
-        }
-        match shortage(&resolved.buckets, cost, now, offset) {
-            None => Wait::None,
-            Some((_, lack)) => Wait::Until(lack.ready, lack.cause),
-        }
+        lane.with_resolved(|resolved| {
+            if resolved.denied.is_some() {
+                return Wait::Denied;
+            }
+            match look(&resolved.buckets, cost, now, offset) {
+                Look::Open => Wait::None,
+                Look::Lacking(lack) => Wait::Until(lack.ready, lack.cause),
+                Look::Never => Wait::Never,
+            }
+        })
     }
 
     /// True when a call to this lane's host has ever been answered.

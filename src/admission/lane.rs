@@ -49,6 +49,11 @@ impl Lane {
             .clone()
     }
 
+    /// Looks at the terms in force without holding on to them.
+    pub(super) fn with_resolved<T>(&self, look: impl FnOnce(&Resolved) -> T) -> T {
+        look(&self.resolved.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     pub(super) fn replace(&self, resolved: Resolved) {
         *self
             .resolved

@@ -150,7 +150,8 @@ impl Admission {
     pub fn route(&self, url: &str, method: &str, step: &Step) -> Result<Route, NoRoute> {
         let located = locate(url).map_err(|rejection| self.reject(rejection, step))?;
         let class = self
-            .rulebook()
+            .rules()
+            .book
             .class(&located.origin, method, &located.path, &located.query);
         let lane = self.lane(&TargetKey::new(located.origin.clone(), class))?;
         Ok(Route { located, lane })

@@ -14,8 +14,9 @@ use crate::target::TargetKey;
 const MINUTE: Duration = Duration::from_mins(1);
 /// How often the kinds are gone through.
 const SWEEP: Duration = Duration::from_secs(1);
-/// Kinds held in memory; more are written out early.
-const MOST_KINDS: usize = 10_000;
+/// Kinds held in memory, at some 400 bytes each; more are written out early, so
+/// that a flood over more targets than this is a flood of records after all.
+pub(super) const MOST_KINDS: usize = 150_000;
 
 /// What has been counted and is not on record.
 #[derive(Debug, Default)]
@@ -26,11 +27,19 @@ pub(super) struct Counts {
 }
 
 /// Target, agent and cause.
-type DeferralKind = (TargetKey, Arc<str>, Cause);
+pub(super) type DeferralKind = (TargetKey, Arc<str>, Cause);
 /// Target, agent and reason.
 type RefusalKind = (Arc<str>, Arc<str>, Arc<str>);
 
 impl Counts {
+    /// Counts another deferral of a kind; false when it would be the first.
+    pub(super) fn defer_again(&mut self, kind: &DeferralKind) -> bool {
+        let known = self.deferred.get_mut(kind);
+        known
+            .map(|sum| sum.count = sum.count.saturating_add(1))
+            .is_some()
+    }
+
     /// Counts a deferral; the first of its kind is returned, to go on record.
     pub(super) fn defer(&mut self, deferred: Deferred) -> Option<Event> {
         let Deferred {

@@ -9,9 +9,11 @@ use super::event::{Call, Deferred, Event, Intent, Refused, Settlement};
 use super::head::Head;
 use super::segment::Entry;
 use super::tail::{Found, Interrupted, Open, Tail};
+use crate::budget::Cause;
 use crate::clock::{Clock, Moment, nanos, wall_offset};
 use crate::outcome::End;
 use crate::store::{Changes, Durable, Space, Store, StoreError, numbered};
+use crate::target::TargetKey;
 
 /// A difference to the wall clock by more than this is a step; less is drift.
 const STEP: u64 = 500_000_000;
@@ -191,6 +193,28 @@ impl Log {
     pub fn defer(&self, deferred: Deferred) {
         let at = deferred.at;
         self.count(at, |counts| counts.defer(deferred));
+    }
+
+    /// Counts another deferral of a kind that has been counted within its
+    /// minute, without the words that only the first is told in. False when
+    /// there is none, and [`Self::defer`] has to be told of it.
+    #[must_use]
+    pub fn defer_again(
+        &self,
+        target: &TargetKey,
+        agent: &Arc<str>,
+        cause: Cause,
+        now: Moment,
+    ) -> bool {
+        let kind = (target.clone(), agent.clone(), cause);
+        let mut counts = self.counts();
+        let known = counts.defer_again(&kind);
+        let is_due = counts.is_due(now);
+        drop(counts);
+        if known && is_due {
+            self.turn();
+        }
+        known
     }
 
     /// Counts a refusal in the same way.

@@ -72,14 +72,7 @@ pub fn take(
         .filter_map(|(index, (state, _))| {
             state.lack(cost, now, utc_offset).map(|lack| (index, lack))
         })
-        .max_by_key(|(_, lack)| {
-            (
-                lack.cause == Cause::Held,
-                lack.ready.is_none(),
-                lack.ready,
-                lack.cause,
-            )
-        });
+        .max_by_key(|(_, lack)| weight(lack));
     if let Some((index, lack)) = worst {
         let ready = lack.ready;
         let place = match (line, guards.get_mut(index)) {
@@ -155,24 +148,42 @@ pub fn peek(bucket: &Bucket, now: Moment, utc_offset: i64) -> Level {
     }
 }
 
-/// What keeps a call of `cost` waiting, were it to ask now; takes nothing.
+/// What a call of `cost` would come to, were it to ask now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Granted.
+    Open,
+    /// This is lacking.
+    Lacking(Lack),
+    /// More than there can be.
+    Never,
+}
+
+/// Looks at each bucket once; takes nothing.
 #[must_use]
-pub fn shortage(
-    buckets: &[Arc<Bucket>],
-    cost: NonZeroU32,
-    now: Moment,
-    utc_offset: i64,
-) -> Option<(usize, Lack)> {
-    let lacks = buckets.iter().enumerate().filter_map(|(index, bucket)| {
-        let lack = bucket.lock().lack(cost, now, utc_offset)?;
-        Some((index, lack))
-    });
-    lacks.max_by_key(|(_, lack)| {
-        (
-            lack.cause == Cause::Held,
-            lack.ready.is_none(),
-            lack.ready,
-            lack.cause,
-        )
-    })
+pub fn look(buckets: &[Arc<Bucket>], cost: NonZeroU32, now: Moment, utc_offset: i64) -> Look {
+    let mut worst: Option<Lack> = None;
+    for bucket in buckets {
+        let state = bucket.lock();
+        if !state.can_ever(cost) {
+            return Look::Never;
+        }
+        let lack = state.lack(cost, now, utc_offset);
+        drop(state);
+        // Of equals the later, as `take` has it.
+        if lack.is_some_and(|lack| worst.is_none_or(|worst| weight(&worst) <= weight(&lack))) {
+            worst = lack;
+        }
+    }
+    worst.map_or(Look::Open, Look::Lacking)
+}
+
+/// The greater, the longer it may take.
+fn weight(lack: &Lack) -> impl Ord + use<> {
+    (
+        lack.cause == Cause::Held,
+        lack.ready.is_none(),
+        lack.ready,
+        lack.cause,
+    )
 }

@@ -35,7 +35,7 @@ pub use envelope::{Envelope, Layer, Revision};
 pub use lack::Cause;
 pub use limit::{Frequency, Identity, Kind, Limit, LimitError, Reset, Unit};
 pub use local::{Level, LimitLevel, Line};
-pub(crate) use local::{MOST_TIERS, Shortage, Taking, peek, shortage, take};
+pub(crate) use local::{Look, MOST_TIERS, Shortage, Taking, look, peek, take};
 pub use manual::{Manual, ManualKind, SetLimits};
 pub(crate) use meters::nothing_spent;
 pub use pattern::{HostPattern, PatternError};

@@ -1,7 +1,7 @@
 //! All rules, checked against each other, and the terms they come to for a
 //! target.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::pattern::HostPattern;
@@ -90,7 +90,7 @@ struct Ruled {
 pub struct Rulebook {
     defaults: Defaults,
     rules: Vec<Ruled>,
-    exact: BTreeMap<Arc<str>, usize>,
+    exact: HashMap<Arc<str>, usize>,
     wide: Vec<usize>,
     pools: BTreeMap<Arc<str>, PoolRule>,
 }

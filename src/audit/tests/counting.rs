@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::bench::*;
-use crate::audit::count::Counts;
+use crate::audit::count::{Counts, MOST_KINDS};
 use crate::audit::*;
 use crate::budget::Cause;
 
@@ -123,16 +123,17 @@ fn kinds_are_counted_apart() {
 
 #[test]
 fn more_kinds_than_are_held_are_written_out_early() {
+    let kinds = MOST_KINDS as u64;
     let mut counts = Counts::default();
     assert!(counts.due(START).is_empty());
-    for n in 0..10_000_u64 {
+    for n in 0..kinds {
         let agent = format!("agent-{n}");
         for nth in 0..2 {
             let first = counts.defer(deferred(TARGET, &agent, Cause::Held, START));
             assert_eq!(first.is_some(), nth == 0);
         }
     }
-    assert_eq!(counts.due(START).len(), 10_000);
+    assert_eq!(counts.due(START).len(), MOST_KINDS);
     assert!(counts.flush().is_empty());
     assert!(
         counts
