@@ -17,21 +17,21 @@ const PRIORITY: i32 = -15;
 const LATENCY: Duration = Duration::from_millis(20);
 
 /// One request, as a host saw it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     pub host: usize,
     pub at: Duration,
     pub said: Said,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Said {
     /// 200, with the number of the page.
     Page(usize),
     /// 302.
     Onward,
-    /// 429: it was one too many.
-    TooMany,
+    /// 429: it came so much too early.
+    TooMany(Duration),
     /// 404.
     Unknown,
 }
@@ -163,7 +163,10 @@ impl Shared {
         let (said, answer) = match (wait, parts.as_slice()) {
             (Some(wait), _) => {
                 let header = format!("retry-after: {}\r\n", wait.ceil().max(1.0));
-                (Said::TooMany, reply("429 Too Many Requests", &header))
+                (
+                    Said::TooMany(Duration::from_secs_f64(wait)),
+                    reply("429 Too Many Requests", &header),
+                )
             }
             (None, ["page", number]) if number.parse::<usize>().is_ok() => {
                 let number = number.parse().unwrap_or_default();

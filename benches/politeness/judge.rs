@@ -1,6 +1,7 @@
 //! The verdict, from what the hosts saw and nothing else.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use super::hosts::{Arrival, Said};
 use super::workload::Workload;
@@ -11,6 +12,8 @@ pub struct Verdict {
     /// Requests that found their host's bucket empty.
     above: usize,
     rude_hosts: usize,
+    /// By how much the earliest of them was too early.
+    earliest: Duration,
     /// URLs whose page was never served.
     lost: usize,
     /// Pages served more often than once.
@@ -20,7 +23,7 @@ pub struct Verdict {
 
 impl Verdict {
     pub const HEADER: &str =
-        "client                 ratio   above  at hosts   lost  double  requests   load";
+        "client                 ratio   above  at hosts  early by   lost  double  requests   load";
 
     pub fn of(workload: &Workload, arrivals: &[Arrival]) -> Self {
         let mut pages: HashMap<usize, usize> = HashMap::new();
@@ -35,11 +38,26 @@ impl Verdict {
             (Some(first), Some(last)) => last.saturating_sub(first.at).as_secs_f64(),
             _ => 0.0,
         };
-        let rude = || arrivals.iter().filter(|one| one.said == Said::TooMany);
+        let rude: Vec<_> = arrivals
+            .iter()
+            .filter_map(|one| match one.said {
+                Said::TooMany(early) => Some((one.host, early)),
+                _ => None,
+            })
+            .collect();
         Self {
             ratio: took / workload.optimum(),
-            above: rude().count(),
-            rude_hosts: rude().map(|one| one.host).collect::<HashSet<_>>().len(),
+            above: rude.len(),
+            rude_hosts: rude
+                .iter()
+                .map(|(host, _)| host)
+                .collect::<HashSet<_>>()
+                .len(),
+            earliest: rude
+                .iter()
+                .map(|(_, early)| *early)
+                .max()
+                .unwrap_or_default(),
             lost: workload.urls.len().saturating_sub(pages.len()),
             doubles: pages.values().map(|times| times - 1).sum(),
             requests: arrivals.len(),
@@ -48,8 +66,14 @@ impl Verdict {
 
     pub fn row(&self, client: &str, load: &str) -> String {
         format!(
-            "{client:<22} {:>5.3} {:>7} {:>9} {:>6} {:>7} {:>9} {load:>6}",
-            self.ratio, self.above, self.rude_hosts, self.lost, self.doubles, self.requests
+            "{client:<22} {:>5.3} {:>7} {:>9} {:>6} ms {:>6} {:>7} {:>9} {load:>6}",
+            self.ratio,
+            self.above,
+            self.rude_hosts,
+            self.earliest.as_millis(),
+            self.lost,
+            self.doubles,
+            self.requests
         )
     }
 
