@@ -43,6 +43,8 @@ mod lists;
 mod metrics;
 #[path = "commands/reload.rs"]
 mod reload;
+#[path = "commands/same_list.rs"]
+mod same_list;
 #[path = "commands/set.rs"]
 mod set;
 #[path = "commands/tasks_by_hand.rs"]

@@ -53,10 +53,13 @@ pub(super) fn name_targets(config: &Config) {
 
 /// Opens the gate over the configured store for as long as there is work. A
 /// command that only asks something may have the store for a moment.
-pub(super) async fn open_for_long(config: &Config) -> Result<Arc<Admission>, StoreError> {
+pub(super) async fn open_for_long(
+    config: &Config,
+    if_missing: IfMissing,
+) -> Result<Arc<Admission>, StoreError> {
     let mut tries = 60_u32;
     loop {
-        let opened = open(config, &config.store, IfMissing::Create);
+        let opened = open(config, &config.store, if_missing);
         if !matches!(opened, Err(StoreError::InUse(_))) || tries == 0 {
             return opened;
         }

@@ -19,6 +19,7 @@ mod show;
 mod signals;
 mod spans;
 mod status;
+mod submit;
 mod table;
 mod task_file;
 

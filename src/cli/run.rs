@@ -1,6 +1,6 @@
 //! `run`: a task file through the gate, to the end of the list.
 
-use std::io::{self, BufReader};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,20 +11,19 @@ use super::progress::Progress;
 use super::reload::Reload;
 use super::show::say;
 use super::signals::Signals;
+use super::submit::{HandedOver, submit};
 use super::task_file::TaskFile;
 use super::{Exit, Failure, gate, in_folder};
 use crate::admission::Admission;
-use crate::clock::wall_offset;
 use crate::config::Overrides;
 use crate::egress::warc::Archive;
 use crate::egress::{Bodies, Egress};
 use crate::outcome::Outcome;
-use crate::schedule::list::{Context, ListFault, tasks};
 use crate::schedule::{
-    Begun, Completed, Fetch, Handle, Job, JobRecord, Results, Schedule, Settings, Started, Stop,
-    SubmitError, Submitted,
+    Begun, Completed, Fetch, Job, JobRecord, Results, Schedule, Settings, Started, Stop,
 };
 use crate::serve::{Control, Desk, Gate};
+use crate::store::{IfMissing, StoreError};
 
 pub(super) const EXAMPLES: &str = "Examples:
   tidegate run urls.jsonl --out crawl
@@ -33,7 +32,8 @@ pub(super) const EXAMPLES: &str = "Examples:
   tidegate run - --template '{\"url\":\"https://api.example.org/users/{}\",\"agent\":\"scout\"}' < ids.txt";
 
 pub(super) async fn run(overrides: &Overrides, args: RunArgs) -> Result<Exit, Failure> {
-    let config = gate::config(overrides)?;
+    let reload = Reload::new(overrides, gate::config(overrides)?)?;
+    let config = reload.started();
     gate::raise_descriptors();
     let spool = if args.dry_run {
         std::env::temp_dir()
@@ -41,23 +41,46 @@ pub(super) async fn run(overrides: &Overrides, args: RunArgs) -> Result<Exit, Fa
         args.out.clone()
     };
     let list = TaskFile::of(&args.tasks, &spool)?;
-    let checked = check::read(list.open()?, list.path(), &args.picking)?;
-    if checked.bad_count > 0 {
-        check::report(&args.tasks, &checked);
-        if !args.skip_bad {
-            say("nothing was sent; mend these lines, or leave them out with --skip-bad");
+    if args.dry_run {
+        return match checked(&args, &list)? {
+            Checked::Bad => Ok(Exit::Usage),
+            Checked::Good => super::dry_run::dry_run(config, &args, &list).await,
+        };
+    }
+    // A store that is there may know the list; a new one is made for a good list only.
+    match gate::open_for_long(config, IfMissing::Fail).await {
+        Err(StoreError::Missing(_)) => {}
+        opened => return with_store(reload, &args, &list, &opened?, None).await,
+    }
+    let checked = checked(&args, &list)?;
+    if checked == Checked::Bad {
+        return Ok(Exit::Usage);
+    }
+    let admission = gate::open_for_long(config, IfMissing::Create).await?;
+    with_store(reload, &args, &list, &admission, Some(checked)).await
+}
+
+async fn with_store(
+    reload: Reload,
+    args: &RunArgs,
+    list: &TaskFile,
+    admission: &Arc<Admission>,
+    known: Option<Checked>,
+) -> Result<Exit, Failure> {
+    let ended = async {
+        let handed_over = HandedOver::look(list, args, admission)?;
+        let good = match known {
+            Some(checked) => checked,
+            None if handed_over.is_whole() => Checked::Good,
+            None => checked(args, list)?,
+        };
+        if good == Checked::Bad {
             return Ok(Exit::Usage);
         }
-    } else {
-        check::left_out(&args.tasks, &checked);
-    }
-    if args.dry_run {
-        return super::dry_run::dry_run(&config, &args, &list).await;
-    }
-    std::fs::create_dir_all(&args.out).map_err(|error| in_folder(&args.out, &error))?;
-    let admission = gate::open_for_long(&config).await?;
-    let reload = Reload::new(overrides, config)?;
-    let ended = with_gate(reload, &args, &list, &admission).await;
+        std::fs::create_dir_all(&args.out).map_err(|error| in_folder(&args.out, &error))?;
+        with_gate(reload, args, list, &handed_over, admission).await
+    };
+    let ended = ended.await;
     let closed = admission.close().wait().await;
     // What went wrong first says most.
     let ended = ended?;
@@ -65,10 +88,31 @@ pub(super) async fn run(overrides: &Overrides, args: RunArgs) -> Result<Exit, Fa
     Ok(ended)
 }
 
+/// What a look at the whole list came to; what is wrong is said already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Checked {
+    Good,
+    Bad,
+}
+
+fn checked(args: &RunArgs, list: &TaskFile) -> Result<Checked, Failure> {
+    let checked = check::read(list.open()?, list.path(), &args.picking)?;
+    if checked.bad_count == 0 {
+        check::left_out(&args.tasks, &checked);
+        return Ok(Checked::Good);
+    }
+    check::report(&args.tasks, &checked);
+    if args.skip_bad {
+        return Ok(Checked::Good);
+    }
+    say("nothing was sent; mend these lines, or leave them out with --skip-bad");
+    Ok(Checked::Bad)
+}
 async fn with_gate(
     mut reload: Reload,
     args: &RunArgs,
     list: &TaskFile,
+    handed_over: &HandedOver,
     admission: &Arc<Admission>,
 ) -> Result<Exit, Failure> {
     admission.name_lanes()?;
@@ -132,7 +176,7 @@ async fn with_gate(
     let mut progress = Progress::new(admission.clone(), job.clone());
     let deadline = tokio::time::sleep(args.deadline.unwrap_or(Duration::MAX));
     tokio::pin!(deadline);
-    let submitted = submit(list, args, admission, &handle);
+    let submitted = submit(list, args, handed_over, admission, &handle);
     tokio::pin!(submitted);
     let mut loading = true;
     let mut late = false;
@@ -221,84 +265,6 @@ fn open_results(out: &Path, job: &Job) -> Result<Results, Failure> {
         ));
     }
     Ok(results)
-}
-
-/// What to do with an id that was asked for before in other words.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Conflicts {
-    Stop,
-    Skip,
-}
-
-/// Tasks are handed over in pieces of this many.
-const PIECE: usize = 1000;
-
-/// Hands the file's tasks over; those of an earlier run are known.
-async fn submit(
-    list: &TaskFile,
-    args: &RunArgs,
-    admission: &Arc<Admission>,
-    handle: &Handle,
-) -> Result<Submitted, Failure> {
-    let path = list.path();
-    let file = BufReader::with_capacity(1 << 20, list.open()?);
-    let conflicts = if args.skip_bad {
-        Conflicts::Skip
-    } else {
-        Conflicts::Stop
-    };
-    let wanted = |url: &str| args.picking.wants(url);
-    let context = Context {
-        env: &|name| std::env::var(name).ok(),
-        wall_offset: wall_offset(&**admission.clock()),
-        template: args.picking.template.as_ref(),
-        wanted: Some(&wanted),
-    };
-    let mut piece = Vec::with_capacity(PIECE);
-    let mut all = Submitted::default();
-    let mut list = tasks(file, context);
-    loop {
-        let next = list.next();
-        let ended = next.is_none();
-        match next {
-            Some(Ok(task)) => piece.push(task),
-            // Bad lines were reported, and waved through, before anything was sent.
-            Some(Err(ListFault::Line(_))) | None => {}
-            Some(Err(ListFault::File(error))) => {
-                return Err(Failure::usage(format!("{}: {error}", path.display())));
-            }
-        }
-        if piece.len() >= PIECE || ended {
-            let submitted = match handle.submit(std::mem::take(&mut piece)).await {
-                Ok(submitted) => submitted,
-                // It has stopped for a reason of its own, which is told in its place.
-                Err(SubmitError::Stopped(_)) => return Ok(all),
-                Err(error) => return Err(error.into()),
-            };
-            all.known += submitted.known;
-            all.again += submitted.again;
-            if !submitted.conflicts.is_empty() && conflicts == Conflicts::Skip {
-                say(&format!(
-                    "{} ids were asked for before in other words; left out",
-                    submitted.conflicts.len()
-                ));
-            }
-            if let Some(id) = submitted
-                .conflicts
-                .first()
-                .filter(|_| conflicts == Conflicts::Stop)
-            {
-                return Err(Failure::usage(format!(
-                    "{}: the id {id} was asked for before with another method, URL, headers or body: \
-                     give the new call another id, or its results another --out",
-                    path.display()
-                )));
-            }
-        }
-        if ended {
-            return Ok(all);
-        }
-    }
 }
 
 fn unanswered(record: &JobRecord) -> u64 {

@@ -2,10 +2,12 @@
 //! once to hand it over.
 
 use std::fs::File;
-use std::io::{self, Seek as _};
+use std::io::{self, BufRead as _, BufReader, Seek as _};
 use std::path::{Path, PathBuf};
 
+use super::picking::Picking;
 use super::{Failure, check, in_folder};
+use crate::schedule::ListDigest;
 
 /// A file of tasks, or what came from stdin.
 pub(super) struct TaskFile {
@@ -32,6 +34,30 @@ impl TaskFile {
     /// What it is called in what is said of it.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What it holds and how its lines are read; none where that is not all
+    /// there is to a task, since a line names what is looked up when it is read.
+    pub(super) fn digest(&self, picking: &Picking) -> Result<Option<ListDigest>, Failure> {
+        let file = self.open()?;
+        let picking = format!("{picking:?}");
+        let is_file = file.metadata()?.is_file();
+        let looked_up = regex::bytes::Regex::new("env:").map_err(Failure::usage)?;
+        if !is_file || looked_up.is_match(picking.as_bytes()) {
+            return Ok(None);
+        }
+        let mut hasher = blake3::Hasher::new();
+        let mut lines = BufReader::with_capacity(1 << 20, file);
+        let mut line = Vec::new();
+        while lines.read_until(b'\n', &mut line)? > 0 {
+            if looked_up.is_match(&line) {
+                return Ok(None);
+            }
+            hasher.update(&line);
+            line.clear();
+        }
+        hasher.update(picking.as_bytes());
+        Ok(Some(*hasher.finalize().as_bytes()))
     }
 
     /// From its beginning.

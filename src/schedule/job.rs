@@ -10,6 +10,7 @@ mod again;
 mod new_task;
 mod record;
 mod refresh;
+mod whole_list;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -23,6 +24,7 @@ pub use record::JobRecord;
 use record::{Intake, Outcomes};
 use refresh::Refresh;
 pub use refresh::{Begun, Earlier, Round, Validators};
+pub use whole_list::ListDigest;
 
 use super::result_line::ResultLine;
 use super::task::Record;

@@ -29,6 +29,8 @@ pub enum Space {
     Task = b't',
     /// What a job knows of an id, by job and hash.
     TaskId = b'n',
+    /// The list that a job has taken up whole, by job.
+    List = b'l',
     /// Where the last refresh of a job began, by job.
     Round = b'w',
     /// What targets call the state of what they answered with, by job and
