@@ -41,6 +41,8 @@ mod init;
 mod lists;
 #[path = "commands/metrics.rs"]
 mod metrics;
+#[path = "commands/never.rs"]
+mod never;
 #[path = "commands/reload.rs"]
 mod reload;
 #[path = "commands/same_list.rs"]

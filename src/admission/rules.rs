@@ -141,16 +141,16 @@ impl Admission {
         let at = self.clock.now();
         let word = operator.word(until, at);
         let as_of = rfc3339(at, wall_offset(&*self.clock));
-        let event = |scope| Event::Set {
-            scope,
-            limits: limits.clone(),
-            word: word.clone(),
-            at,
-        };
         let set = SetLimits {
             limits: limits.clone(),
             word: word.clone(),
             as_of: as_of.into(),
+        };
+        let event = |scope| Event::Set {
+            scope,
+            limits,
+            word,
+            at,
         };
         self.put_in_place(chosen, event, |manual| manual.set = Some(set))
     }

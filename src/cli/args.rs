@@ -1,14 +1,18 @@
 //! The command line as it is typed.
 
-use std::num::NonZeroU32;
+mod by_hand;
+
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+pub(super) use by_hand::{
+    CancelArgs, HoldArgs, ReleaseArgs, ResetName, RetryArgs, SetArgs, Signed, TasksAct, WaitingName,
+};
+
 use super::picking::Picking;
 use super::spans;
-use crate::budget::Frequency;
 use crate::config::Overrides;
 use crate::schedule::OkStatus;
 
@@ -221,71 +225,6 @@ pub(super) struct TasksArgs {
     pub(super) output: Output,
 }
 
-#[derive(Debug, Subcommand)]
-pub(super) enum TasksAct {
-    /// Call tasks off that are not complete: they end as `cancelled`
-    ///
-    /// A call that is under way cannot be undone, and its task is left alone.
-    #[command(
-        after_help = "Example:\n  tidegate tasks cancel --target https://example.org --state backoff"
-    )]
-    Cancel(CancelArgs),
-    /// Have complete tasks done once more by the next `run` of their list
-    ///
-    /// What a task sends is kept no longer than until it is complete, so the list must still have
-    /// it: run the same file again. The task begins anew, attempts and all; its second result
-    /// follows in results.jsonl, where the last line of an id counts.
-    #[command(
-        after_help = "Example:\n  tidegate tasks retry --outcome failed && tidegate run urls.jsonl --out crawl"
-    )]
-    Retry(RetryArgs),
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["ids", "state", "target", "all"])))]
-pub(super) struct CancelArgs {
-    /// Tasks by their ids
-    pub(super) ids: Vec<String>,
-    /// Only tasks in this state
-    #[arg(long, value_enum)]
-    pub(super) state: Option<WaitingName>,
-    /// Only tasks of this target
-    #[arg(long, value_name = "TARGET")]
-    pub(super) target: Option<String>,
-    /// Every task that is not complete
-    #[arg(long, conflicts_with = "ids")]
-    pub(super) all: bool,
-    #[command(flatten)]
-    pub(super) output: Output,
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["ids", "outcome", "target", "all"])))]
-pub(super) struct RetryArgs {
-    /// Tasks by their ids
-    pub(super) ids: Vec<String>,
-    /// Only complete tasks that ended so
-    #[arg(long, value_enum)]
-    pub(super) outcome: Option<OutcomeName>,
-    /// Only tasks of this target
-    #[arg(long, value_name = "TARGET")]
-    pub(super) target: Option<String>,
-    /// Every complete task that did not succeed
-    #[arg(long, conflicts_with = "ids")]
-    pub(super) all: bool,
-    /// Also tasks of which nobody knows whether they were executed: they may be executed twice
-    #[arg(long)]
-    pub(super) ambiguous: bool,
-    #[command(flatten)]
-    pub(super) output: Output,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum WaitingName {
-    Queued,
-    Backoff,
-}
-
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum StateName {
     Queued,
@@ -312,77 +251,6 @@ pub(super) struct ResultsArgs {
     pub(super) out: PathBuf,
     #[command(flatten)]
     pub(super) output: Output,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct HoldArgs {
-    /// A target, a URL, pool:NAME or group:NAME
-    pub(super) target: String,
-    /// For how long [default: until `release`]
-    #[arg(long = "for", value_name = "SPAN", value_parser = spans::span)]
-    pub(super) span: Option<Duration>,
-    #[command(flatten)]
-    pub(super) signed: Signed,
-    #[command(flatten)]
-    pub(super) output: Output,
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(group(clap::ArgGroup::new("limit").required(true).multiple(true).args(["max", "rate", "quota"])))]
-pub(super) struct SetArgs {
-    /// A target, a URL, pool:NAME or group:NAME
-    pub(super) target: String,
-    /// Never more than so many in ANY such period: N/s, N/min, N/h, N/day or N/3s
-    #[arg(long, value_name = "N/PERIOD")]
-    pub(super) max: Option<Frequency>,
-    /// A token bucket, for a target known to be one
-    #[arg(long, value_name = "N/PERIOD", conflicts_with = "max")]
-    pub(super) rate: Option<Frequency>,
-    /// How many of --max or --rate may go at once [default: 1]
-    #[arg(long, value_name = "N")]
-    pub(super) burst: Option<NonZeroU32>,
-    /// A count for a long period, not paced
-    #[arg(long, value_name = "N/PERIOD", requires = "reset")]
-    pub(super) quota: Option<Frequency>,
-    /// When the count of --quota starts anew
-    #[arg(long, value_enum, requires = "quota")]
-    pub(super) reset: Option<ResetName>,
-    /// For how long
-    #[arg(long = "for", value_name = "SPAN", value_parser = spans::span)]
-    pub(super) span: Duration,
-    #[command(flatten)]
-    pub(super) signed: Signed,
-    #[command(flatten)]
-    pub(super) output: Output,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum ResetName {
-    /// At midnight UTC, or the like for another period
-    #[value(name = "UTC", alias = "utc")]
-    Utc,
-    /// Each call counts for a whole period
-    Rolling,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct ReleaseArgs {
-    /// A target, a URL, pool:NAME or group:NAME
-    pub(super) target: String,
-    #[command(flatten)]
-    pub(super) signed: Signed,
-    #[command(flatten)]
-    pub(super) output: Output,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct Signed {
-    /// Who says so
-    #[arg(long, value_name = "NAME", env = "USER", default_value = "operator")]
-    pub(super) by: String,
-    /// Why
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    pub(super) note: String,
 }
 
 #[derive(Debug, Subcommand)]

@@ -2,24 +2,21 @@
 //! once, nothing sent.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use super::args::CheckArgs;
 use super::picking::Picking;
 use super::show::say;
-use super::{Exit, Failure, gate};
-use crate::clock::{SystemClock, wall_offset};
-use crate::config::Overrides;
+use super::{Exit, Failure, gate, never};
+use crate::clock::{Clock as _, SystemClock, wall_offset};
+use crate::config::{Config, Overrides};
 use crate::schedule::list::{Checked, check as check_list};
 
 pub(super) fn check(overrides: &Overrides, args: &CheckArgs) -> Result<Exit, Failure> {
     let config = gate::config(overrides);
-    let tasks = args
-        .tasks
-        .as_deref()
-        .map(|path| read(open(path)?, path, &args.picking));
-    let tasks = tasks.transpose();
+    let list = |path| List::checked(path, &args.picking);
+    let tasks = args.tasks.as_deref().map(list).transpose();
     match &config {
         Ok(config) => match &config.source.path {
             Some(path) => say(&format!("{}: no errors", path.display())),
@@ -35,9 +32,14 @@ pub(super) fn check(overrides: &Overrides, args: &CheckArgs) -> Result<Exit, Fai
             return Ok(Exit::Usage);
         }
     };
-    let bad = tasks.as_ref().is_some_and(|checked| checked.bad_count > 0);
-    if let (Some(checked), Some(path)) = (&tasks, &args.tasks) {
-        report(path, checked);
+    let bad = tasks
+        .as_ref()
+        .is_some_and(|(_, checked)| checked.bad_count > 0);
+    if let Some((list, checked)) = &tasks {
+        if let Ok(config) = &config {
+            list.warn(config)?;
+        }
+        report(list.path, checked);
     }
     Ok(if bad || config.is_err() {
         Exit::Usage
@@ -46,8 +48,56 @@ pub(super) fn check(overrides: &Overrides, args: &CheckArgs) -> Result<Exit, Fai
     })
 }
 
+/// A list of tasks that is read twice.
+struct List<'p> {
+    path: &'p Path,
+    picking: &'p Picking,
+    /// What a pipe gave, which gives it only once.
+    piped: Option<Vec<u8>>,
+}
+
+impl<'p> List<'p> {
+    fn of(path: &'p Path, picking: &'p Picking) -> Result<Self, Failure> {
+        let mut file = open(path)?;
+        let mut piped = None;
+        if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            let mut bytes = Vec::new();
+            let read = file.read_to_end(&mut bytes);
+            read.map_err(|error| unreadable(path, &error))?;
+            piped = Some(bytes);
+        }
+        Ok(Self {
+            path,
+            picking,
+            piped,
+        })
+    }
+
+    fn checked(path: &'p Path, picking: &'p Picking) -> Result<(Self, Checked), Failure> {
+        let list = Self::of(path, picking)?;
+        let checked = read(list.reader()?, path, picking)?;
+        Ok((list, checked))
+    }
+
+    fn reader(&self) -> Result<Box<dyn Read + '_>, Failure> {
+        Ok(match &self.piped {
+            Some(bytes) => Box::new(bytes.as_slice()),
+            None => Box::new(open(self.path)?),
+        })
+    }
+
+    fn warn(&self, config: &Config) -> Result<(), Failure> {
+        let clock = SystemClock::resumed(None);
+        let list = BufReader::with_capacity(1 << 20, self.reader()?);
+        self.picking.reading(wall_offset(&clock), |context| {
+            never::warn(list, self.path, config, context, clock.now());
+        });
+        Ok(())
+    }
+}
+
 /// Reads a whole task file, called `path` in what is said of it.
-pub(super) fn read(file: File, path: &Path, picking: &Picking) -> Result<Checked, Failure> {
+pub(super) fn read(file: impl Read, path: &Path, picking: &Picking) -> Result<Checked, Failure> {
     let offset = wall_offset(&SystemClock::resumed(None));
     let reader = BufReader::with_capacity(1 << 20, file);
     picking

@@ -11,6 +11,7 @@ mod dry_run;
 mod gate;
 mod handbook;
 mod init;
+mod never;
 mod picking;
 mod progress;
 mod reload;

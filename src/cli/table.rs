@@ -21,8 +21,23 @@ impl Table {
     }
 
     pub(super) fn add(&mut self, row: &Value) {
-        let cells = self.columns.iter().map(|Column(_, path)| cell(row, path));
+        let cells = self.columns.iter().map(|Column(_, path)| {
+            let cell = cell(row, path);
+            if LONG.contains(path) { cut(cell) } else { cell }
+        });
         self.rows.push(cells.collect());
+    }
+}
+
+/// Words of others, which may be long; all of them are in the JSON.
+const LONG: [&str; 4] = ["pause.reason", "hold.note", "error", "why"];
+/// Characters of such a cell.
+const MOST: usize = 60;
+
+fn cut(text: String) -> String {
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => text.get(..end).unwrap_or_default().to_owned() + "…",
+        None => text,
     }
 }
 
@@ -113,6 +128,19 @@ mod tests {
         assert_eq!(
             table.to_string(),
             "TARGET            LEFT\nhttp://a.example  3\nx\n"
+        );
+    }
+
+    #[test]
+    fn words_of_others_are_cut_and_nothing_else_is() {
+        static COLUMNS: [Column; 2] = [Column("PAUSE", "pause.reason"), Column("URL", "url")];
+        let long = "é".repeat(300);
+        let mut table = Table::new(&COLUMNS);
+        table.add(&serde_json::json!({"pause": {"reason": long}, "url": long}));
+        let shown = table.to_string();
+        assert!(
+            shown.contains(&format!("{}…  {long}\n", "é".repeat(MOST))),
+            "{shown}"
         );
     }
 

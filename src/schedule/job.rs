@@ -217,6 +217,7 @@ impl Job {
     /// # Errors
     /// When the store cannot be read.
     pub fn accept(&self, tasks: Vec<NewTask>, now: Moment) -> Result<Accepted, StoreError> {
+        let any_marked = self.has_marks()?;
         let mut next = lock(&self.next);
         let refresh = *lock(&self.refresh);
         let mut changes = Changes::default();
@@ -228,8 +229,10 @@ impl Job {
                 Some(known) => Some(*known),
                 None => self.store.get::<Known>(Space::TaskId, &id_key)?,
             };
-            let marked =
-                before.is_some() && !fresh.contains_key(&id_key) && self.is_marked(&task.id)?;
+            let marked = any_marked
+                && before.is_some()
+                && !fresh.contains_key(&id_key)
+                && self.is_marked(&task.id)?;
             let repeats = |before: &Known| refresh.asks_again(before.number, &task.call.method);
             match before {
                 Some(before) if before.content != content => conflicts.push(task.id),

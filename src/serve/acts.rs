@@ -149,7 +149,8 @@ impl Acting<'_> {
     fn retry(&mut self, job: &Job, ambiguous: Ambiguous) -> Result<(), AnswerError> {
         let store = &self.desk.store;
         let gone = superseded(store, job.number())?;
-        let mut meant: HashMap<u64, ResultLine> = HashMap::new();
+        // The last line of an id counts.
+        let mut meant: HashMap<Arc<str>, (u64, ResultLine)> = HashMap::new();
         for (place, line) in (0..).zip(results(store, job.number())) {
             let line = line?;
             if gone.contains(&place) {
@@ -160,10 +161,12 @@ impl Acting<'_> {
             };
             let target = line.target.clone().unwrap_or_default();
             if self.is_meant(&line.id, "complete", Some(line.outcome.as_str()), &target) {
-                meant.insert(place, line);
+                meant.insert(line.id.clone(), (place, line));
+            } else {
+                meant.remove(&line.id);
             }
         }
-        for (place, line) in meant {
+        for (place, line) in meant.into_values() {
             let result = match line.outcome {
                 Outcome::Succeeded => "succeeded already",
                 Outcome::Ambiguous if ambiguous == Ambiguous::Leave => {

@@ -111,6 +111,11 @@ fn a_run_that_is_under_way_hears_of_a_hold_and_of_its_release() {
         "backoff",
     ]);
     assert_eq!(waiting.len(), 40 - before);
+    let url = held.url("/39");
+    assert!(waiting.iter().any(|row| text(row, "url") == url));
+    eventually("status counts as tasks does", || {
+        site.row(&["status"])["jobs"][0]["backoff"] == waiting.len()
+    });
     assert!(
         waiting.iter().all(|row| text(row, "cause") == "held"),
         "{waiting:?}"

@@ -40,6 +40,12 @@ impl Job {
         Ok(mark.is_some())
     }
 
+    /// Looked at once for many ids: mostly there are none.
+    pub(super) fn has_marks(&self) -> Result<bool, StoreError> {
+        let first = marks(&self.store, self.number).next();
+        Ok(first.transpose()?.is_some())
+    }
+
     /// The result at `place` counts no longer. To be called in the order in
     /// which changes are written.
     pub(in crate::schedule) fn mark(
@@ -75,11 +81,15 @@ pub fn superseded(store: &Store, job: u64) -> Result<HashSet<u64>, StoreError> {
 /// # Errors
 /// When they cannot be read.
 pub fn marked(store: &Store, job: u64) -> Result<u64, StoreError> {
-    let range = numbered(job).to_vec()..numbered(job + 1).to_vec();
     let mut count = 0;
-    for mark in store.scan::<()>(Space::Again, range) {
+    for mark in marks(store, job) {
         mark?;
         count += 1;
     }
     Ok(count)
+}
+
+fn marks(store: &Store, job: u64) -> impl Iterator<Item = Result<(Vec<u8>, ()), StoreError>> {
+    let range = numbered(job).to_vec()..numbered(job + 1).to_vec();
+    store.scan::<()>(Space::Again, range)
 }
