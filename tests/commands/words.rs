@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::support::site::Site;
 use crate::{prompt, rule};
 
-const COMMANDS: [&[&str]; 16] = [
+const COMMANDS: [&[&str]; 24] = [
     &["run"],
     &["status"],
     &["explain"],
