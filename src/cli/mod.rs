@@ -12,6 +12,7 @@ mod gate;
 mod handbook;
 mod init;
 mod never;
+mod keeping;
 mod picking;
 mod progress;
 mod reload;

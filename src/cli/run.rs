@@ -121,21 +121,21 @@ async fn with_gate(
     let job = Arc::new(Job::of(admission.store().clone(), &args.out)?);
     // First of all in the folder: it tells whether another run works there.
     let mut results = open_results(&args.out, &job)?;
-    if args.refresh {
+    if args.keeping.refresh {
         begin_refresh(&job)?;
     }
     let bodies = Bodies::in_folder(&args.out).map_err(|error| in_folder(&args.out, &error))?;
-    let archive = match args.warc {
+    let archive = match args.keeping.warc {
         true => {
             let (clock, name) = (admission.clock().clone(), wire.user_agent.clone());
-            let archive = Archive::in_folder(&args.out, args.warc_size, clock, name);
+            let archive = Archive::in_folder(&args.out, args.keeping.warc_size, clock, name);
             Some(Arc::new(archive.map_err(|error| {
                 in_folder(&args.out.join("warc"), &error)
             })?))
         }
         false => None,
     };
-    let ok_status = args.ok_status.clone().unwrap_or_default();
+    let ok_status = args.keeping.ok_status.clone().unwrap_or_default();
     let metrics = gate::metrics();
     let mut signals = Signals::new()?;
     let schedule = Schedule {
@@ -227,7 +227,7 @@ async fn with_gate(
             words: std::mem::take(words),
         });
     }
-    if args.refresh && stop == Stop::Done {
+    if args.keeping.refresh && stop == Stop::Done {
         job.end_refresh()?;
     }
     Ok(match (stop, signals.first) {
