@@ -25,7 +25,7 @@ use crate::schedule::{
 use crate::serve::{Control, Desk, Gate};
 use crate::store::{IfMissing, StoreError};
 
-pub(super) const EXAMPLES: &str = "Examples:
+pub(super) const EXAMPLES: &str = "Example:
   tidegate run urls.jsonl --out crawl
   tidegate run urls.jsonl --dry-run
   tidegate run urls.txt --include '^https://example[.]org/' --exclude '[.]pdf$'
