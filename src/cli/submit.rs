@@ -31,7 +31,9 @@ impl HandedOver {
         let job = Job::find(store.clone(), &args.out)?;
         let whole = match (&job, &list) {
             // A refresh, and a task that is asked for again, are in the list.
-            (Some(job), Some(list)) if !args.refresh && marked(store, job.number())? == 0 => {
+            (Some(job), Some(list))
+                if !args.keeping.refresh && marked(store, job.number())? == 0 =>
+            {
                 job.has_whole(list)?
             }
             _ => false,
