@@ -19,13 +19,19 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    pub(super) fn new(lane: LaneId, agent: AgentId, priority: i32, deferrals: u32) -> Self {
+    pub(super) fn new(
+        lane: LaneId,
+        agent: AgentId,
+        priority: i32,
+        deferrals: u32,
+        state: TaskState,
+    ) -> Self {
         Self {
             lane,
             agent,
             priority,
             deferrals,
-            state: TaskState::Queued,
+            state,
         }
     }
 
@@ -60,12 +66,11 @@ pub(super) struct Pendings {
 
 impl Pendings {
     /// Takes a task in, or on in another state.
-    pub(super) fn insert(&mut self, task: TaskRef, pending: Pending, state: TaskState) {
-        let before = self.tasks.insert(task, Pending { state, ..pending });
-        if let Some(before) = before {
+    pub(super) fn insert(&mut self, task: TaskRef, pending: Pending) {
+        *self.counts.of(pending.state) += 1;
+        if let Some(before) = self.tasks.insert(task, pending) {
             *self.counts.of(before.state) -= 1;
         }
-        *self.counts.of(state) += 1;
     }
 
     pub(super) fn remove(&mut self, task: TaskRef) -> Option<Pending> {
@@ -133,7 +138,7 @@ mod tests {
         for step in 0..1000_usize {
             let (task, state) = (task((step * 7 % 13) as u64), states[step * 5 % 3]);
             match step % 4 {
-                0 => pendings.insert(task, Pending::new(1, 1, 0, 0), state),
+                0 => pendings.insert(task, Pending::new(1, 1, 0, 0, state)),
                 3 => drop(pendings.remove(task)),
                 _ => drop(pendings.turn(task, state)),
             }

@@ -244,8 +244,8 @@ impl<W: Work> Worker<W> {
                 TaskState::Queued
             }
         };
-        let pending = Pending::new(lane, agent, priority, deferrals);
-        self.tasks.insert(task, pending, state);
+        let pending = Pending::new(lane, agent, priority, deferrals, state);
+        self.tasks.insert(task, pending);
     }
 
     /// Takes up a task whose call was under way when a gate was killed. What
