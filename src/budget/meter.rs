@@ -87,7 +87,7 @@ impl Meter {
                 let spent = known
                     .iter()
                     .filter(|saved| !has_kin || kin(saved))
-                    .filter_map(|saved| saved.in_intervals_of(*interval, around.now));
+                    .filter_map(|saved| saved.in_intervals_of(*interval, around));
                 *tat = spent.max().unwrap_or(Moment::ZERO);
             }
             (Spent::Counted(tally), None) => {
@@ -320,9 +320,18 @@ impl SavedMeter {
 
     /// The tokens spent of it, as a theoretical arrival time in another
     /// interval; none for a count.
-    fn in_intervals_of(&self, interval: u64, now: Moment) -> Option<Moment> {
+    fn in_intervals_of(&self, interval: u64, around: &Surroundings) -> Option<Moment> {
         match self.spent {
-            Spent::Paced { interval: own, tat } => Some(rescaled(tat, own, interval, now)),
+            Spent::Paced { interval: own, tat } => {
+                // What left in the last moments may arrive when the longer interval
+                // holds already: it counts as if nothing of it had come back.
+                let as_of = if interval > own {
+                    around.now.before(around.margin)
+                } else {
+                    around.now
+                };
+                Some(rescaled(tat, own, interval, as_of))
+            }
             Spent::Counted(_) => None,
         }
     }
@@ -372,5 +381,42 @@ fn rescaled(tat: Moment, old: u64, new: u64, now: Moment) -> Moment {
         tat
     } else {
         Moment::from_nanos(now.as_nanos().saturating_add(ahead))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn max(text: &str, burst: u32) -> Limit {
+        Limit::max(text.parse().unwrap(), burst.try_into().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_left_just_before_a_tighter_limit_counts_in_full_under_it() {
+        let margin = Duration::from_secs(1);
+        let around = |now: Moment| Surroundings {
+            now,
+            under_way: 0,
+            margin,
+            utc_offset: 0,
+        };
+        let left = Moment::ZERO.after(Duration::from_hours(1));
+        let changed = left.after(Duration::from_millis(110));
+        let (loose, tight) = (max("23/s", 11), max("5/s", 2));
+        let mut before = Meter::full(loose);
+        before.depart(2, left, &around(left));
+        let after = Meter::resumed(tight, &[before.saved()], &around(changed));
+        // Both may arrive a margin late, and a third that leaves then as early as can be.
+        let late = left.after(margin);
+        let ready = after.ready(NonZeroU32::MIN, &around(changed));
+        assert!(ready >= late.after(Duration::from_nanos(tight.interval())));
+        // Nothing that left longer ago is counted again.
+        let long = changed.after(margin);
+        let after = Meter::resumed(tight, &[before.saved()], &around(long));
+        assert_eq!(
+            after.left(&around(long)),
+            Meter::full(tight).left(&around(long))
+        );
     }
 }
