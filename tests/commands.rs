@@ -23,6 +23,8 @@ mod broken_files;
 mod broken_store;
 #[path = "commands/control.rs"]
 mod control;
+#[path = "commands/copies.rs"]
+mod copies;
 #[path = "commands/descriptors.rs"]
 mod descriptors;
 #[path = "commands/disk.rs"]

@@ -1,5 +1,7 @@
 //! A flood of deferrals must not become a flood of records: the first of a
-//! kind goes on record at once, and how many followed when its minute is over.
+//! kind in a minute goes on record at once, and how many followed when the
+//! minute is over. Minutes are those of the wall clock, so that a window of
+//! whole minutes holds what was counted in it and nothing else.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,7 +13,8 @@ use crate::budget::Cause;
 use crate::clock::Moment;
 use crate::target::TargetKey;
 
-const MINUTE: Duration = Duration::from_mins(1);
+/// In nanoseconds.
+const MINUTE: i128 = 60_000_000_000;
 /// How often the kinds are gone through.
 const SWEEP: Duration = Duration::from_secs(1);
 /// Kinds held in memory, at some 400 bytes each; more are written out early, so
@@ -22,6 +25,10 @@ pub(super) const MOST_KINDS: usize = 150_000;
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     swept: Moment,
+    /// Nanoseconds from decision time to the wall clock.
+    wall_offset: i64,
+    /// Of minutes that are over.
+    over: Vec<Event>,
     deferred: HashMap<DeferralKind, Deferred>,
     refused: HashMap<RefusalKind, Refused>,
 }
@@ -32,15 +39,34 @@ pub(super) type DeferralKind = (TargetKey, Arc<str>, Cause);
 type RefusalKind = (Arc<str>, Arc<str>, Arc<str>);
 
 impl Counts {
-    /// Counts another deferral of a kind; false when it would be the first.
-    pub(super) fn defer_again(&mut self, kind: &DeferralKind) -> bool {
+    /// Counts another deferral of a kind; false when it would be the first in
+    /// its minute.
+    pub(super) fn defer_again(&mut self, kind: &DeferralKind, at: Moment) -> bool {
+        let (offset, minute) = (self.wall_offset, minute_of(at, self.wall_offset));
         let known = self.deferred.get_mut(kind);
+        let known = known.filter(|sum| minute_of(sum.at, offset) >= minute);
         known
             .map(|sum| sum.count = sum.count.saturating_add(1))
             .is_some()
     }
 
-    /// Counts a deferral; the first of its kind is returned, to go on record.
+    /// Counts by the minutes of this wall clock.
+    pub(super) fn by(wall_offset: i64) -> Self {
+        Self {
+            wall_offset,
+            ..Self::default()
+        }
+    }
+
+    /// The wall clock was set: so much is to be added to decision time now.
+    pub(super) fn step(&mut self, wall_offset: i64) {
+        let counted = self.flush();
+        self.wall_offset = wall_offset;
+        self.over = counted;
+    }
+
+    /// Counts a deferral; the first of its kind in its minute is returned, to
+    /// go on record.
     pub(super) fn defer(&mut self, deferred: Deferred) -> Option<Event> {
         let Deferred {
             target,
@@ -49,6 +75,13 @@ impl Counts {
             ..
         } = &deferred;
         let kind = (target.clone(), step.agent.clone(), *cause);
+        let minute = minute_of(deferred.at, self.wall_offset);
+        let before = self.deferred.get(&kind);
+        if before.is_some_and(|before| minute_of(before.at, self.wall_offset) < minute) {
+            let before = self.deferred.remove(&kind);
+            let before = before.filter(|before| before.count > 0);
+            self.over.extend(before.map(Event::Deferred));
+        }
         count(&mut self.deferred, kind, deferred, |deferred| {
             &mut deferred.count
         })
@@ -64,6 +97,13 @@ impl Counts {
             ..
         } = &refused;
         let kind = (target.clone(), step.agent.clone(), reason.clone());
+        let minute = minute_of(refused.at, self.wall_offset);
+        let before = self.refused.get(&kind);
+        if before.is_some_and(|before| minute_of(before.at, self.wall_offset) < minute) {
+            let before = self.refused.remove(&kind);
+            let before = before.filter(|before| before.count > 0);
+            self.over.extend(before.map(Event::Refused));
+        }
         count(&mut self.refused, kind, refused, |refused| {
             &mut refused.count
         })
@@ -76,7 +116,7 @@ impl Counts {
     }
 
     fn is_full(&self) -> bool {
-        self.deferred.len() + self.refused.len() >= MOST_KINDS
+        self.deferred.len() + self.refused.len() + self.over.len() >= MOST_KINDS
     }
 
     /// The counts of the kinds whose minute is over.
@@ -88,7 +128,9 @@ impl Counts {
         if self.is_full() {
             return self.flush();
         }
-        self.take(|since| now.since(since) >= MINUTE)
+        let offset = self.wall_offset;
+        let minute = minute_of(now, offset);
+        self.take(|since| minute_of(since, offset) < minute)
     }
 
     /// All counts.
@@ -99,13 +141,18 @@ impl Counts {
     fn take(&mut self, is_over: impl Fn(Moment) -> bool) -> Vec<Event> {
         let deferred = self.deferred.extract_if(|_, kind| is_over(kind.at));
         let deferred = deferred.filter(|(_, kind)| kind.count > 0);
-        let mut events: Vec<_> = deferred.map(|(_, kind)| Event::Deferred(kind)).collect();
+        let mut events = std::mem::take(&mut self.over);
+        events.extend(deferred.map(|(_, kind)| Event::Deferred(kind)));
         let refused = self.refused.extract_if(|_, kind| is_over(kind.at));
         let refused = refused.filter(|(_, kind)| kind.count > 0);
         events.extend(refused.map(|(_, kind)| Event::Refused(kind)));
         events.sort_by_key(Event::at);
         events
     }
+}
+
+fn minute_of(at: Moment, wall_offset: i64) -> i128 {
+    (i128::from(at.as_nanos()) + i128::from(wall_offset)).div_euclid(MINUTE)
 }
 
 fn count<K: Eq + Hash, T: Clone>(

@@ -210,6 +210,19 @@ pub enum Event {
         /// When it was noticed.
         at: Moment,
     },
+    /// A day of the record is gone, since it was older than what is kept.
+    Pruned {
+        /// Which day, in UTC.
+        day: Arc<str>,
+        /// The last of its segments.
+        segment: u64,
+        /// The hash of that one, which the first one kept names.
+        hash: Arc<str>,
+        /// Bytes it held.
+        bytes: u64,
+        /// When.
+        at: Moment,
+    },
     /// Somebody changed a task by hand, or it ended without a call.
     Task {
         /// Which.
@@ -287,6 +300,7 @@ impl Event {
             | Self::Closed { at, .. }
             | Self::ClockStepped { at, .. }
             | Self::Truncated { at, .. }
+            | Self::Pruned { at, .. }
             | Self::Task { at, .. }
             | Self::Set { at, .. }
             | Self::Denied { at, .. }
@@ -321,6 +335,7 @@ impl Event {
             Self::Closed { .. } => "closed",
             Self::ClockStepped { .. } => "clock_stepped",
             Self::Truncated { .. } => "truncated",
+            Self::Pruned { .. } => "pruned",
             Self::Task { .. } => "task",
             Self::Set { .. } => "set",
             Self::Denied { .. } => "denied",

@@ -25,7 +25,7 @@ pub struct Filter {
 }
 
 /// Whom an event is about.
-enum About<'a> {
+pub(super) enum About<'a> {
     Target(&'a TargetKey),
     Scope(&'a Scope),
     Text(&'a str),
@@ -100,7 +100,7 @@ impl Filter {
     }
 }
 
-fn step_of(event: &Event) -> Option<&Step> {
+pub(super) fn step_of(event: &Event) -> Option<&Step> {
     match event {
         Event::Call(call) => Some(&call.intent.step),
         Event::Deferred(deferred) => Some(&deferred.step),
@@ -114,6 +114,7 @@ fn step_of(event: &Event) -> Option<&Step> {
         | Event::Closed { .. }
         | Event::ClockStepped { .. }
         | Event::Truncated { .. }
+        | Event::Pruned { .. }
         | Event::Set { .. }
         | Event::Denied { .. }
         | Event::Lapsed { .. }
@@ -122,7 +123,7 @@ fn step_of(event: &Event) -> Option<&Step> {
     }
 }
 
-fn about(event: &Event) -> About<'_> {
+pub(super) fn about(event: &Event) -> About<'_> {
     match event {
         Event::Call(call) => About::Target(&call.intent.target),
         Event::Deferred(deferred) => About::Target(&deferred.target),
@@ -141,6 +142,7 @@ fn about(event: &Event) -> About<'_> {
         | Event::Truncated { .. }
         | Event::Reloaded { .. }
         | Event::ReloadFailed { .. }
+        | Event::Pruned { .. }
         | Event::Task { .. } => About::Nobody,
     }
 }

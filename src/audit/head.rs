@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,11 @@ pub(super) struct HeadFile(PathBuf);
 
 impl HeadFile {
     pub(super) fn of(store: &Store) -> Self {
-        Self(store.folder().join(FILE))
+        Self::in_folder(store.folder())
+    }
+
+    pub(super) fn in_folder(folder: &Path) -> Self {
+        Self(folder.join(FILE))
     }
 
     /// The head as it was written last; none when there is none to read.

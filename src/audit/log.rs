@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::count::Counts;
 use super::event::{Call, Deferred, Event, Intent, Refused, Settlement};
 use super::head::Head;
+use super::retention::clear;
 use super::segment::Entry;
-use super::tail::{Found, Interrupted, Open, Tail};
+use super::tail::{Found, Interrupted, Offsets, Open, Tail};
 use crate::budget::Cause;
 use crate::clock::{Clock, Moment, nanos, wall_offset};
 use crate::outcome::End;
@@ -25,8 +26,8 @@ const BLOCK: u64 = 4096;
 /// The log of one store.
 #[derive(Debug)]
 pub struct Log {
-    store: Arc<Store>,
-    clock: Arc<dyn Clock>,
+    pub(super) store: Arc<Store>,
+    pub(super) clock: Arc<dyn Clock>,
     gate: u64,
     next: AtomicU64,
     reserved: Mutex<u64>,
@@ -48,10 +49,16 @@ impl Log {
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, Vec<Interrupted>), StoreError> {
         let now = clock.now();
-        let (tail, found) = Tail::load(&store, now, wall_offset(&*clock))?;
+        let offsets = Offsets {
+            wall_offset: wall_offset(&*clock),
+            utc_offset: clock.utc_offset(),
+        };
+        clear(&store)?;
+        let (tail, found) = Tail::load(&store, now, offsets)?;
         let Found {
             interrupted,
             greatest,
+            lost,
         } = found;
         let saved: Option<(u64, u64)> = store.get(Space::Meta, SEQUENCE)?;
         let (reserved, last_gate) = saved.unwrap_or((1, 0));
@@ -64,13 +71,14 @@ impl Log {
             next: AtomicU64::new(next),
             reserved: Mutex::default(),
             wall_offset: AtomicI64::new(tail.wall_offset()),
-            counts: Mutex::default(),
+            counts: Mutex::new(Counts::by(tail.wall_offset())),
             tail: Mutex::new(tail),
         };
         log.reserve(next);
         let is_other =
             |was: &Head| was.number > is.number || (was.number == is.number && was.hash != is.hash);
-        if let Some(was) = was.filter(is_other) {
+        let was = [lost, was].into_iter().flatten().filter(is_other);
+        if let Some(was) = was.max_by_key(|was| was.number) {
             let event = Event::Truncated {
                 expected: was.number,
                 found: is.number,
@@ -78,8 +86,12 @@ impl Log {
             };
             // Noticed once: from here on the shorter chain is the chain.
             let file = log.lock().head_file().clone();
-            log.note_with(event, |changes| changes.then(move || file.write(is)))
-                .detach();
+            let (volume, reach) = log.lock().end();
+            let noted = log.note_with(event, |changes| {
+                changes.put(Space::Volume, &numbered(volume), &reach);
+                changes.then(move || file.write(is));
+            });
+            noted.detach();
         }
         Ok((log, interrupted))
     }
@@ -148,6 +160,25 @@ impl Log {
         })
     }
 
+    /// Puts calls on record that began and ended elsewhere, in one write: for
+    /// an import, or for a record of a size that no test could wait for.
+    #[doc(hidden)]
+    pub fn append_ended(&self, calls: Vec<Call>) -> Durable {
+        let now = self.clock.now();
+        let mut tail = self.lock();
+        let mut changes = Changes::default();
+        self.catch_up(&mut tail, now, &mut changes);
+        for call in calls {
+            let entry = Entry {
+                number: self.number(),
+                stepped: tail.stepped_since(call.intent.decided),
+                event: Event::Call(call),
+            };
+            tail.push(entry, now, &mut changes);
+        }
+        self.store.write(changes)
+    }
+
     /// Settles a call whose gate died.
     pub fn interrupt(
         &self,
@@ -208,7 +239,7 @@ impl Log {
     ) -> bool {
         let kind = (target.clone(), agent.clone(), cause);
         let mut counts = self.counts();
-        let known = counts.defer_again(&kind);
+        let known = counts.defer_again(&kind, now);
         let is_due = counts.is_due(now);
         drop(counts);
         if known && is_due {
@@ -281,7 +312,7 @@ impl Log {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Tail> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -307,6 +338,7 @@ impl Log {
             tail.step(nanos, now, changes);
             self.wall_offset
                 .store(tail.wall_offset(), Ordering::Release);
+            self.counts().step(tail.wall_offset());
             tail.push(
                 self.entry(Event::ClockStepped { nanos, at: now }),
                 now,

@@ -1,5 +1,6 @@
 //! The dictionary beside the segments: long strings that many calls share are
-//! written once, and named by number.
+//! written once a day, and named by number. Each day begins it anew, so that
+//! it goes with the days that name it.
 //!
 //! Neither side holds all of it, since trajectories and hosts come without
 //! end. A writer remembers the strings of late; one that it has forgotten is
@@ -13,7 +14,7 @@ use crate::store::{Changes, Space, Store, StoreError, ValueError, last_number, n
 use crate::target::TargetKey;
 
 /// Strings of one generation of a writer; it remembers two.
-const MOST: usize = 1 << 16;
+const MOST: usize = 1 << 17;
 
 /// What a writer remembers of the dictionary.
 #[derive(Debug)]
@@ -25,14 +26,15 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The latest strings of a store.
-    pub(super) fn load(store: &Store) -> Result<Self, StoreError> {
-        Self::remembering(store, MOST)
+    /// The latest strings of a store, from the number on that its last day
+    /// began with.
+    pub(super) fn load(store: &Store, from: u64) -> Result<Self, StoreError> {
+        Self::remembering(store, from, MOST)
     }
 
-    pub(super) fn remembering(store: &Store, most: usize) -> Result<Self, StoreError> {
+    pub(super) fn remembering(store: &Store, from: u64, most: usize) -> Result<Self, StoreError> {
         let last = store.last_key(Space::Name)?;
-        let next = last.map_or(0, |key| last_number(&key) + 1);
+        let next = last.map_or(0, |key| last_number(&key) + 1).max(from);
         let (recent, older) = (HashMap::new(), HashMap::new());
         let mut names = Self {
             next,
@@ -40,12 +42,19 @@ impl Names {
             recent,
             older,
         };
-        let first = next.saturating_sub(most as u64);
+        let first = next.saturating_sub(most as u64).max(from);
         for entry in store.scan::<Arc<str>>(Space::Name, numbered(first).to_vec()..) {
             let (key, text) = entry?;
             names.recent.insert(text, last_number(&key));
         }
         Ok(names)
+    }
+
+    /// Forgets all. Returns the number that comes next.
+    pub(super) fn begin_anew(&mut self) -> u64 {
+        self.recent.clear();
+        self.older.clear();
+        self.next
     }
 
     /// The number of a string; a new one becomes durable with `changes`.

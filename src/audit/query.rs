@@ -1,15 +1,17 @@
 //! Reading the log as it stands at one instant, while it may go on.
 
 use std::collections::HashMap;
-use std::ops::Bound;
 
 use super::event::{Event, Intent};
 use super::filter::Filter;
+use super::frame::Frame;
+use super::frames::{Frames, Span};
 use super::names::Lexicon;
 use super::segment::{Entry, Header, Holds, Segment};
-use super::tail::{LONGEST, Open};
+use super::tail::Open;
+use super::terms::{self, wanted};
 use crate::clock::Moment;
-use crate::store::{Space, Store, StoreError, decode, last_number, paired};
+use crate::store::{Space, Store, StoreError, decode, last_number};
 
 /// An event as it was found, with what translates its moments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,57 +82,30 @@ fn read(
         .into_iter()
         .filter(|(_, found)| filter.matches(&found.event))
         .collect();
-    let range = range(store, &filter)?;
-    let to = filter.to;
-    let segments = store.scan_bytes(Space::Segment, range);
-    let segments = segments.map(move |stored| {
-        let bytes = stored?.1;
-        let value = |error| StoreError::Value {
-            folder: store.folder().to_owned(),
-            error,
-        };
-        let header = Header::read(&bytes).map_err(value)?;
-        let is_after = to.is_some_and(|to| header.begin >= to);
-        if is_after || (kinds == Kinds::BesideCalls && header.holds == Holds::Calls) {
-            return Ok(None);
-        }
-        decode::<Segment>(&bytes).map(Some).map_err(value)
-    });
-    let segments = segments.filter_map(Result::transpose);
-    let ready = Vec::new().into_iter();
+    let span = Span {
+        from: filter.from.unwrap_or(Moment::ZERO),
+        to: filter.to.unwrap_or(Moment::MAX),
+    };
+    let wanted = match kinds {
+        Kinds::All => wanted(&filter),
+        Kinds::BesideCalls => terms::beside_calls(),
+    };
     Ok(Reading {
+        store,
+        frames: Frames::of(store, wanted, span)?,
         filter,
-        segments,
+        kinds,
         lexicon: Lexicon::of(store),
-        ready,
+        ready: Vec::new().into_iter(),
         rest: Rest::Unsorted(over),
     })
 }
 
-type Keys = (Bound<Vec<u8>>, Bound<Vec<u8>>);
-
-/// The keys of the segments in which what is wanted can lie.
-fn range(store: &Store, filter: &Filter) -> Result<Keys, StoreError> {
-    let last = store.last_key(Space::Segment)?.unwrap_or_default();
-    let longest: u64 = store.get(Space::Meta, LONGEST)?.unwrap_or(0);
-    let from = filter.from.unwrap_or(Moment::ZERO).as_nanos();
-    let to = filter
-        .to
-        .map(|to| paired(to.as_nanos().saturating_add(longest), u64::MAX).to_vec());
-    let to = to.map_or_else(|| last.clone(), |to| to.min(last.clone()));
-    let from = paired(from, 0).to_vec();
-    // An empty range must not be a reversed one.
-    let to = if to < from {
-        Bound::Excluded(from.clone())
-    } else {
-        Bound::Included(to)
-    };
-    Ok((Bound::Included(from), to))
-}
-
-struct Reading<'a, S> {
+struct Reading<'a> {
+    store: &'a Store,
+    frames: Frames<'a>,
     filter: Filter,
-    segments: S,
+    kinds: Kinds,
     lexicon: Lexicon<'a>,
     ready: std::vec::IntoIter<Recorded>,
     rest: Rest,
@@ -142,7 +117,7 @@ enum Rest {
     Sorted(std::vec::IntoIter<Recorded>),
 }
 
-impl<S: Iterator<Item = Result<Segment, StoreError>>> Iterator for Reading<'_, S> {
+impl Iterator for Reading<'_> {
     type Item = Result<Recorded, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -150,19 +125,37 @@ impl<S: Iterator<Item = Result<Segment, StoreError>>> Iterator for Reading<'_, S
             if let Some(found) = self.ready.find(|found| self.filter.matches(&found.event)) {
                 return Some(Ok(found));
             }
-            match self.segments.next() {
-                Some(Ok(segment)) => match self.unpack(segment) {
-                    Ok(found) => self.ready = found.into_iter(),
-                    Err(error) => return Some(Err(error)),
-                },
-                Some(Err(error)) => return Some(Err(error)),
+            let read = match self.frames.next() {
+                Some(frame) => frame.and_then(|(volume, frame)| self.read(volume, &frame)),
                 None => return self.rest.next().map(Ok),
+            };
+            match read {
+                Ok(found) => self.ready = found.into_iter(),
+                Err(error) => return Some(Err(error)),
             }
         }
     }
 }
 
-impl<S> Reading<'_, S> {
+impl Reading<'_> {
+    fn read(&mut self, volume: u64, frame: &Frame) -> Result<Vec<Recorded>, StoreError> {
+        let value = |error| StoreError::Value {
+            folder: self.store.folder().to_owned(),
+            error,
+        };
+        let header = Header::read(&frame.bytes).map_err(value)?;
+        let is_after = self.filter.to.is_some_and(|to| header.begin >= to);
+        if is_after || (self.kinds == Kinds::BesideCalls && header.holds == Holds::Calls) {
+            return Ok(Vec::new());
+        }
+        let segment = decode::<Segment>(&frame.bytes).map_err(value)?;
+        match self.unpack(segment) {
+            // The names of a day go with it.
+            Err(_) if self.frames.is_pruned(volume)? => Ok(Vec::new()),
+            unpacked => unpacked,
+        }
+    }
+
     fn unpack(&mut self, segment: Segment) -> Result<Vec<Recorded>, StoreError> {
         let wall_offset = segment.header.place.wall_offset;
         let entries = segment.unpack(&mut self.lexicon)?;

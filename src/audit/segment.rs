@@ -1,4 +1,4 @@
-//! Packed segments: some dozens of closed events under one key. A call is 820
+//! Packed segments: some dozens of closed events in one piece. A call is 820
 //! bytes as a record of its own, and under 100 here: times are differences,
 //! and strings that repeat are numbers. Each segment carries the hash of the
 //! one before, so that none can be altered, removed or moved unseen.
@@ -102,7 +102,7 @@ struct Row {
     attempt: u32,
     hop: u32,
     task: Option<TaskRef>,
-    scopes: Vec<u64>,
+    scopes: Vec<Drawn>,
     user_agent: u64,
     after_begin: u64,
     departed_after: Option<u64>,
@@ -112,6 +112,16 @@ struct Row {
     bytes: u64,
     peer: Option<IpAddr>,
     error: Option<u64>,
+}
+
+/// A bucket that a call drew from: most follow from its target.
+#[derive(Debug, Serialize, Deserialize)]
+enum Drawn {
+    Host,
+    /// A group with so many bytes of the end of its host for a name. Not by
+    /// the list of suffixes, which is another one tomorrow.
+    Domain(usize),
+    Named(u64),
 }
 
 impl Segment {
@@ -190,7 +200,13 @@ fn row(
         scopes: intent
             .scopes
             .iter()
-            .map(|scope| name(&scope.to_string()))
+            .map(|scope| match scope {
+                Scope::Host(origin) if *origin == intent.target.origin => Drawn::Host,
+                Scope::Group(group) if intent.target.origin.host().ends_with(&**group) => {
+                    Drawn::Domain(group.len())
+                }
+                other => Drawn::Named(name(&other.to_string())),
+            })
             .collect(),
         user_agent: name(&intent.user_agent),
         after_begin: nanos(from.since(header.begin)),
@@ -209,14 +225,23 @@ fn row(
 fn call(row: Row, begin: Moment, lexicon: &mut Lexicon<'_>) -> Result<Call, StoreError> {
     let later = |from: Moment, by: u64| from.after(Duration::from_nanos(by));
     let decided = later(begin, row.after_begin);
+    let target = lexicon.target(row.target)?;
     let scopes: Result<Vec<Scope>, _> = row
         .scopes
         .into_iter()
-        .map(|scope| lexicon.scope(scope))
+        .map(|scope| match scope {
+            Drawn::Host => Ok(Scope::Host(target.origin.clone())),
+            Drawn::Domain(length) => {
+                let host = target.origin.host();
+                let domain = host.get(host.len().saturating_sub(length)..);
+                Ok(Scope::Group(domain.unwrap_or(host).into()))
+            }
+            Drawn::Named(scope) => lexicon.scope(scope),
+        })
         .collect();
     let intent = Intent {
         gate: row.gate,
-        target: lexicon.target(row.target)?,
+        target,
         method: lexicon.text(row.method)?,
         path: row.path,
         step: Step {

@@ -7,11 +7,16 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::event::{Event, Intent};
+use super::frame::Frame;
+use super::frames::{blocks, volumes};
 use super::head::{Head, HeadFile};
-use super::names::Names;
-use super::segment::{Entry, Hash, Header, Place, Segment, hash_of};
-use crate::clock::{Moment, nanos};
-use crate::store::{Changes, Space, Store, StoreError, encode, last_number, numbered, paired};
+use super::index::Gathering;
+use super::names::{Lexicon, Names};
+use super::reach::{Reach, day_of};
+use super::retention::pruned;
+use super::segment::{Entry, Place, Segment};
+use crate::clock::Moment;
+use crate::store::{Changes, Space, Store, StoreError, decode, encode, last_number, numbered};
 
 /// What the store holds of a call or an event that is in no segment yet.
 #[derive(Debug, Serialize, Deserialize)]
@@ -41,15 +46,18 @@ pub struct Interrupted {
     pub(super) wall_offset: i64,
 }
 
-/// Events of a segment, and about how many bytes of them: larger values make
-/// the database hungry.
+/// Events of a segment, and about how many bytes of them: as much as is read
+/// for one event.
 const SEGMENT_EVENTS: usize = 48;
 const SEGMENT_BYTES: usize = 4096;
 const SEGMENT_SPAN: Duration = Duration::from_mins(1);
 /// A packed call, without the texts it spells out.
 const CALL_BYTES: usize = 60;
-/// The longest time that a segment spans, so that a query knows how far to look.
-pub(super) const LONGEST: &[u8] = b"longest";
+/// While calls end faster than this, several segments are written together,
+/// since each writing waits for the disk.
+const BETWEEN_WRITES: Duration = Duration::from_millis(50);
+/// What waits for that, at most.
+const MOST_CLOSED: usize = 1024;
 /// Steps of the wall clock that are remembered for the calls they fell into.
 const MOST_STEPS: usize = 64;
 
@@ -59,16 +67,25 @@ pub(super) struct Tail {
     bytes: usize,
     since: Moment,
     names: Names,
-    number: u64,
-    hash: Hash,
-    /// The time in the key of the last segment: keys rise with numbers, even
-    /// where one segment's events are all older than the last of another.
-    last: Moment,
-    longest: u64,
+    volume: u64,
+    reach: Reach,
+    gathering: Gathering,
+    /// When segments were written last.
+    written: Moment,
     wall_offset: i64,
+    utc_offset: i64,
     steps: Vec<Stepped>,
     head: HeadFile,
     head_written: Arc<Mutex<Moment>>,
+}
+
+/// What to add to decision time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offsets {
+    /// To get what the wall clock shows.
+    pub(super) wall_offset: i64,
+    /// To get UTC.
+    pub(super) utc_offset: i64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -83,39 +100,41 @@ pub(super) struct Found {
     pub(super) interrupted: Vec<Interrupted>,
     /// The greatest number among them and what is closed.
     pub(super) greatest: u64,
+    /// The last segment that the database knew, where it is not there.
+    pub(super) lost: Option<Head>,
 }
 
 impl Tail {
-    /// The tail as the store has it; `wall_offset` counts where nothing is on
-    /// record yet.
+    /// The tail as the store has it; the wall clock's offset counts where
+    /// nothing is on record yet.
     pub(super) fn load(
         store: &Store,
         now: Moment,
-        wall_offset: i64,
+        clock: Offsets,
     ) -> Result<(Self, Found), StoreError> {
+        let (volume, reach) = Reach::latest(store)?.unwrap_or_default();
+        let mut found = Found::default();
+        let wall_offset = if reach.number == 0 {
+            clock.wall_offset
+        } else {
+            reach.wall_offset
+        };
         let mut tail = Self {
             closed: Vec::new(),
             bytes: 0,
             since: now,
-            names: Names::load(store)?,
-            number: 0,
-            hash: Hash::default(),
-            last: Moment::ZERO,
-            longest: store.get(Space::Meta, LONGEST)?.unwrap_or(0),
+            names: Names::load(store, reach.names_from)?,
+            volume,
             wall_offset,
+            reach,
+            gathering: Gathering::default(),
+            written: Moment::ZERO,
+            utc_offset: clock.utc_offset,
             steps: Vec::new(),
             head: HeadFile::of(store),
             head_written: Arc::default(),
         };
-        if let Some((key, bytes)) = last_segment(store)? {
-            tail.number = last_number(&key);
-            tail.hash = hash_of(&bytes);
-            tail.last = time_of(&key);
-            if let Ok(header) = Header::read(&bytes) {
-                tail.wall_offset = header.place.wall_offset;
-            }
-        }
-        let mut found = Found::default();
+        found.lost = tail.gather(store)?;
         for open in store.scan::<Open>(Space::Open, ..) {
             let (key, open) = open?;
             let number = last_number(&key);
@@ -143,12 +162,71 @@ impl Tail {
         Ok((tail, found))
     }
 
+    /// Takes in the segments that are in no block yet. Where the file ends
+    /// before the database says, the log goes on behind what there is.
+    fn gather(&mut self, store: &Store) -> Result<Option<Head>, StoreError> {
+        let mut volumes = store.volumes();
+        let was = self.reach.head();
+        let loose = self.reach.loose(self.volume, &mut volumes);
+        let loose = loose.or_else(|error| match error {
+            StoreError::Io { error, .. } if error.kind() == std::io::ErrorKind::NotFound => {
+                Ok(Vec::new())
+            }
+            other => Err(other),
+        })?;
+        if self.reach.loose >= self.reach.length {
+            return Ok(None);
+        }
+        let mut head = self.before_loose(store)?;
+        let mut length = self.reach.loose;
+        let mut lexicon = Lexicon::of(store);
+        for frame in &loose {
+            head = Head {
+                number: head.number + 1,
+                hash: frame.hash(),
+            };
+            let entries = decode::<Segment>(&frame.bytes).ok();
+            let entries = entries.and_then(|segment| segment.unpack(&mut lexicon).ok());
+            self.gathering.add(head.number, frame, entries.as_deref());
+            length += frame.size();
+        }
+        if head == was {
+            return Ok(None);
+        }
+        self.reach = Reach {
+            number: head.number,
+            hash: head.hash,
+            length,
+            ..self.reach
+        };
+        Ok(Some(was))
+    }
+
+    /// The head of the chain in front of what is in no block yet.
+    fn before_loose(&self, store: &Store) -> Result<Head, StoreError> {
+        if let Some(block) = blocks(store, self.volume).last().transpose()? {
+            return Ok(Head {
+                number: block.first + block.count - 1,
+                hash: block.hash,
+            });
+        }
+        for entry in volumes(store).collect::<Vec<_>>().into_iter().rev() {
+            let (volume, reach) = entry?;
+            if volume < self.volume {
+                return Ok(reach.head());
+            }
+        }
+        Ok(pruned(store)?.map_or_else(Head::default, |pruned| pruned.head))
+    }
+
     /// The last segment.
     pub(super) fn head(&self) -> Head {
-        Head {
-            number: self.number,
-            hash: self.hash,
-        }
+        self.reach.head()
+    }
+
+    /// The volume that is written to, and how far it reaches.
+    pub(super) fn end(&self) -> (u64, Reach) {
+        (self.volume, self.reach)
     }
 
     pub(super) fn head_file(&self) -> &HeadFile {
@@ -191,8 +269,11 @@ impl Tail {
         if let Open::Over { entry, .. } = open {
             self.closed.push(entry);
         }
-        if self.bytes >= SEGMENT_BYTES || self.closed.len() >= SEGMENT_EVENTS {
-            self.pack(changes);
+        let is_full = |events, bytes| bytes >= SEGMENT_BYTES || events >= SEGMENT_EVENTS;
+        let is_time = now.since(self.written) >= BETWEEN_WRITES;
+        if is_full(self.closed.len(), self.bytes) && (is_time || self.closed.len() >= MOST_CLOSED) {
+            self.pack_while(is_full, changes);
+            self.written = now;
         }
     }
 
@@ -204,40 +285,97 @@ impl Tail {
         }
     }
 
+    /// Packs all that is closed.
     pub(super) fn pack(&mut self, changes: &mut Changes) {
-        let Some(last) = self.closed.iter().map(|entry| entry.event.at()).max() else {
-            return;
-        };
-        let number = self.number + 1;
+        self.pack_while(|_, _| true, changes);
+    }
+
+    /// Packs segment by segment for as long as what is left, events and bytes
+    /// of them, is worth one.
+    fn pack_while(&mut self, is_worth: impl Fn(usize, usize) -> bool, changes: &mut Changes) {
+        let closed = std::mem::take(&mut self.closed);
+        let mut rest = &*closed;
+        while !rest.is_empty() && is_worth(rest.len(), self.bytes) {
+            let mut bytes = 0;
+            let fitting = rest.iter().take(SEGMENT_EVENTS).take_while(|entry| {
+                let is_room = bytes < SEGMENT_BYTES;
+                bytes += if is_room { weight(&entry.event) } else { 0 };
+                is_room
+            });
+            let count = fitting.count();
+            let (entries, behind) = rest.split_at_checked(count.max(1)).unwrap_or((rest, &[]));
+            rest = behind;
+            self.bytes = self.bytes.saturating_sub(bytes);
+            self.pack_one(entries, changes);
+        }
+        if rest.len() < closed.len() {
+            changes.put(Space::Volume, &numbered(self.volume), &self.reach);
+            self.write_head(changes);
+        }
+        self.closed = rest.to_vec();
+    }
+
+    fn pack_one(&mut self, entries: &[Entry], changes: &mut Changes) {
+        let last = entries.iter().map(|entry| entry.event.at()).max();
+        let time = self.reach.last.max(last.unwrap_or(Moment::ZERO));
+        let day = day_of(time, self.utc_offset);
+        if day > self.volume {
+            self.turn_over(day, changes);
+        }
         let place = Place {
-            number,
-            previous: self.hash,
+            number: self.reach.number + 1,
+            previous: self.reach.hash,
             wall_offset: self.wall_offset,
         };
-        let segment = Segment::pack(place, &self.closed, &mut self.names, changes);
+        let segment = Segment::pack(place, entries, &mut self.names, changes);
         let bytes = match encode(&segment) {
             Ok(bytes) => bytes,
             Err(error) => return tracing::error!(%error, "a segment could not be written"),
         };
-        self.hash = hash_of(&bytes);
-        self.number = number;
-        self.last = self.last.max(last);
-        self.bytes = 0;
-        changes.put_bytes(Space::Segment, &paired(self.last.as_nanos(), number), bytes);
-        for entry in self.closed.drain(..) {
+        let frame = Frame { time, bytes };
+        changes.append(self.volume, self.reach.length, frame.write());
+        self.gathering.add(place.number, &frame, Some(entries));
+        self.reach = Reach {
+            length: self.reach.length + frame.size(),
+            number: place.number,
+            hash: frame.hash(),
+            last: time,
+            wall_offset: self.wall_offset,
+            ..self.reach
+        };
+        if self.gathering.is_complete() {
+            self.finish_block(changes);
+        }
+        for entry in entries {
             changes.delete(Space::Open, &numbered(entry.number));
         }
-        let spanned = nanos(self.last.since(segment.header.begin));
-        if spanned > self.longest {
-            // By doubling, so that it is written a few dozen times in all.
-            self.longest = spanned.checked_next_power_of_two().unwrap_or(u64::MAX);
-            changes.put(Space::Meta, LONGEST, &self.longest);
+    }
+
+    /// Begins the volume of another day.
+    fn turn_over(&mut self, day: u64, changes: &mut Changes) {
+        self.finish_block(changes);
+        if self.reach.number > 0 {
+            changes.put(Space::Volume, &numbered(self.volume), &self.reach);
         }
-        self.write_head(changes);
+        self.volume = day;
+        self.reach = Reach {
+            length: 0,
+            loose: 0,
+            names_from: self.names.begin_anew(),
+            ..self.reach
+        };
+    }
+
+    fn finish_block(&mut self, changes: &mut Changes) {
+        let at = self.reach.loose;
+        if let Some(end) = self.gathering.finish(self.volume, at, changes) {
+            self.reach.length = end;
+            self.reach.loose = end;
+        }
     }
 
     fn write_head(&self, changes: &mut Changes) {
-        let (file, head, last) = (self.head.clone(), self.head(), self.last);
+        let (file, head, last) = (self.head.clone(), self.head(), self.reach.last);
         let written = self.head_written.clone();
         changes.then(move || {
             // It may lag, so once a second is enough.
@@ -256,21 +394,4 @@ fn weight(event: &Event) -> usize {
         Event::Call(call) => CALL_BYTES + call.intent.path.len() + call.intent.step.step.len(),
         other => encode(other).map_or(0, |bytes| bytes.len()),
     }
-}
-
-type Stored = (Vec<u8>, sled::IVec);
-
-fn last_segment(store: &Store) -> Result<Option<Stored>, StoreError> {
-    let Some(key) = store.last_key(Space::Segment)? else {
-        return Ok(None);
-    };
-    store.scan_bytes(Space::Segment, key..).next().transpose()
-}
-
-/// The time in the key of a segment.
-pub(super) fn time_of(key: &[u8]) -> Moment {
-    let time = key
-        .first_chunk::<8>()
-        .map_or(0, |bytes| u64::from_be_bytes(*bytes));
-    Moment::from_nanos(time)
 }

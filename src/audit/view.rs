@@ -91,6 +91,16 @@ pub fn event_json(recorded: &Recorded) -> Value {
         Event::Truncated {
             expected, found, ..
         } => join([head, json!({"expected": expected, "found": found})]),
+        Event::Pruned {
+            day,
+            segment,
+            hash,
+            bytes,
+            ..
+        } => {
+            let fields = json!({"day": day, "segment": segment, "hash": hash, "bytes": bytes});
+            join([head, fields])
+        }
         Event::Task {
             task,
             id,
@@ -219,6 +229,7 @@ pub fn decision_json(recorded: &Recorded) -> Option<Value> {
         | Event::Truncated { .. }
         | Event::Reloaded { .. }
         | Event::ReloadFailed { .. }
+        | Event::Pruned { .. }
         | Event::Task { .. } => return None,
     })
 }

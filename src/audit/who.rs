@@ -200,6 +200,7 @@ impl Who {
             | Event::Closed { .. }
             | Event::ClockStepped { .. }
             | Event::Truncated { .. }
+            | Event::Pruned { .. }
             | Event::Task { .. }
             | Event::Set { .. }
             | Event::Denied { .. }

@@ -104,6 +104,7 @@ impl Windows {
             | Event::Closed { .. }
             | Event::ClockStepped { .. }
             | Event::Truncated { .. }
+            | Event::Pruned { .. }
             | Event::Task { .. }
             | Event::Set { .. }
             | Event::Denied { .. }

@@ -129,7 +129,11 @@ impl Answer<'_> {
 fn opened(config: &Config, question: &Question) -> Result<(Desk, Option<Scratch>), StoreError> {
     if matches!(
         question,
-        Question::Status | Question::Tasks(_) | Question::Results { .. } | Question::Audit { .. }
+        Question::Status
+            | Question::Tasks(_)
+            | Question::Results { .. }
+            | Question::StoreCopy { .. }
+            | Question::Audit { .. }
     ) {
         let desk = Desk {
             store: gate::record(config)?,

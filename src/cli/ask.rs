@@ -2,7 +2,8 @@
 
 use super::answer::answer;
 use super::args::{
-    AuditArgs, AuditCommand, ByName, Command, OutcomeName, Output, StateName, TasksArgs,
+    AuditArgs, AuditCommand, ByName, Command, OutcomeName, Output, StateName, StoreCommand,
+    TasksArgs,
 };
 use super::show::Rows;
 use super::table::Column;
@@ -66,6 +67,12 @@ fn question(command: Command) -> Result<Asked, Failure> {
             return change::question(command);
         }
         Command::Audit(audit) => audited(audit),
+        Command::Store(StoreCommand::Copy(args)) => {
+            // The gate that makes the copy may stand in another folder.
+            let to = std::path::absolute(&args.to)?;
+            let question = Question::StoreCopy { to };
+            return Ok((question, args.output, COPIED));
+        }
         Command::Run(_)
         | Command::Check(_)
         | Command::Drill(_)
@@ -213,6 +220,13 @@ const RESULTS: &[Column] = &[
     Column("URL", "url"),
     Column("COMPLETED", "completed_at"),
     Column("ERROR", "error"),
+];
+const COPIED: &[Column] = &[
+    Column("COPY", "copy"),
+    Column("SEGMENTS", "segments"),
+    Column("DAYS", "days"),
+    Column("BYTES", "bytes"),
+    Column("OPEN", "open"),
 ];
 const EVENTS: &[Column] = &[
     Column("AT", "at"),

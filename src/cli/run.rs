@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::args::RunArgs;
 use super::check;
+use super::keeper::Keeper;
 use super::progress::Progress;
 use super::reload::Reload;
 use super::show::say;
@@ -137,6 +138,7 @@ async fn with_gate(
     };
     let ok_status = args.keeping.ok_status.clone().unwrap_or_default();
     let metrics = gate::metrics();
+    let _keeper = Keeper::start(admission, reload.started().retention);
     let mut signals = Signals::new()?;
     let schedule = Schedule {
         admission: admission.clone(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ipnet::IpNet;
 
@@ -30,6 +31,7 @@ pub(super) struct Written {
     pub(super) paths: Option<PathRecording>,
     pub(super) steps: Option<StepPolicy>,
     pub(super) min_free: Option<u64>,
+    pub(super) retention: Option<Duration>,
     pub(super) ca_file: Option<PathBuf>,
     pub(super) resolve: BTreeMap<String, Vec<IpAddr>>,
     pub(super) rulebook: Option<Rulebook>,
@@ -53,6 +55,7 @@ impl Written {
             .and_then(|value| value.choice(&RECORDINGS));
         let require_step = root.take("require_step").and_then(|value| value.flag());
         let min_free = root.take_text("min_free", values::size);
+        let retention = root.take_text("retention", values::retention);
         let ca_file = root
             .take("ca_file")
             .and_then(|value| ca_file(&value, folder));
@@ -71,6 +74,7 @@ impl Written {
                 false => StepPolicy::Optional,
             }),
             min_free,
+            retention,
             ca_file,
             resolve: resolve.map(pinned).unwrap_or_default(),
             rulebook,

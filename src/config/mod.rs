@@ -31,6 +31,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ipnet::IpNet;
 
@@ -81,6 +82,8 @@ pub struct Config {
     pub steps: StepPolicy,
     /// Bytes of free space below which nothing is granted.
     pub min_free: u64,
+    /// Days of the record older than this go; none: all are kept.
+    pub retention: Option<Duration>,
     /// Names whose addresses are given here and not asked for; the names are
     /// spelled as in target keys, no list is empty.
     pub resolve: BTreeMap<String, Vec<IpAddr>>,
@@ -97,7 +100,7 @@ pub struct Config {
 ///
 /// # Errors
 /// Says what would be right.
-pub fn duration(text: &str) -> Result<std::time::Duration, impl std::error::Error> {
+pub fn duration(text: &str) -> Result<Duration, impl std::error::Error> {
     values::duration(text)
 }
 
@@ -150,6 +153,7 @@ impl Config {
         let mut errors = report.into_errors();
         let contact = from_environment(env, "TIDEGATE_CONTACT", values::contact, &mut errors);
         let min_free = from_environment(env, "TIDEGATE_MIN_FREE", values::size, &mut errors);
+        let retention = from_environment(env, "TIDEGATE_RETENTION", values::retention, &mut errors);
         let store = from_environment(env, "TIDEGATE_STORE", values::path, &mut errors);
         let store = overrides.store.clone().or(store.map(PathBuf::from));
         let store = store.or(written.store).or_else(|| find::default_store(env));
@@ -170,6 +174,7 @@ impl Config {
             paths: written.paths.unwrap_or_default(),
             steps: written.steps.unwrap_or_default(),
             min_free: min_free.or(written.min_free).unwrap_or(DEFAULT_MIN_FREE),
+            retention: retention.or(written.retention),
             resolve: written.resolve,
             ca_file: written.ca_file,
             rulebook,

@@ -15,6 +15,7 @@ impl Config {
             paths,
             steps,
             min_free,
+            retention,
             resolve,
             ca_file,
             rulebook: _,
@@ -26,6 +27,7 @@ impl Config {
             ("paths", *paths != newer.paths),
             ("require_step", *steps != newer.steps),
             ("min_free", *min_free != newer.min_free),
+            ("retention", *retention != newer.retention),
             ("resolve", *resolve != newer.resolve),
             ("ca_file", *ca_file != newer.ca_file),
         ];

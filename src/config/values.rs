@@ -22,6 +22,8 @@ pub(super) enum ValueError {
     Duration(String),
     #[error("a timeout of zero would end every call: write how long to wait, such as 60s")]
     ZeroTimeout,
+    #[error("`{0}` is less than a day, and whole days are let go: write such as 90d")]
+    Retention(String),
     #[error("`{0}` is too long for a difference between delays: write less than 10s")]
     Margin(String),
     #[error(
@@ -80,6 +82,15 @@ pub(super) fn timeout(text: &str) -> Result<Duration, ValueError> {
         Duration::ZERO => Err(ValueError::ZeroTimeout),
         timeout => Ok(timeout),
     }
+}
+
+/// A duration of at least a day.
+pub(super) fn retention(text: &str) -> Result<Duration, ValueError> {
+    let retention = duration(text)?;
+    if retention < Duration::from_hours(24) {
+        return Err(ValueError::Retention(text.to_owned()));
+    }
+    Ok(retention)
 }
 
 /// A duration below ten seconds; zero means that calls arrive as they leave.

@@ -99,6 +99,13 @@ impl Desk {
                 self.on_disk().await?;
                 send(&rows, row).await;
             }
+            Question::StoreCopy { to } => {
+                let store = self.store.clone();
+                let copy = move || record::copy(&store, &to);
+                let copied = tokio::task::spawn_blocking(copy).await;
+                let copied = copied.map_err(|error| AnswerError::Question(error.to_string()))?;
+                send(&rows, copied?).await;
+            }
             Question::Audit {
                 record: form,
                 wanted,

@@ -45,6 +45,11 @@ pub enum Question {
     },
     /// An operator's word.
     Change(Change),
+    /// A copy of the record.
+    StoreCopy {
+        /// Where to: a whole path, of a folder that is missing or empty.
+        to: PathBuf,
+    },
     /// The record.
     Audit {
         /// In which form.

@@ -1,13 +1,27 @@
 //! What is on record: as rows.
 
+use std::path::Path;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::desk::{AnswerError, Rows};
 use super::question::{By, Record};
 use crate::audit::{self, Filter, Seen, Who, Windows};
 use crate::store::Store;
+
+/// A copy of it, and what is in that.
+pub(super) fn copy(store: &Store, to: &Path) -> Result<Value, AnswerError> {
+    let audit::Copied {
+        segments,
+        days,
+        bytes,
+        open,
+    } = audit::copy(store, to)?;
+    Ok(json!({
+        "copy": to.display().to_string(), "segments": segments, "days": days, "bytes": bytes, "open": open,
+    }))
+}
 
 /// The record, in one of its forms.
 pub(super) fn read(

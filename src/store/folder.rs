@@ -5,10 +5,10 @@ use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::path::Path;
 
-use super::{DATABASE, IfMissing, StoreError};
+use super::{DATABASE, IfMissing, StoreError, volume};
 
 /// The version of the folder's layout that this build reads and writes.
-pub(super) const FORMAT: &str = "1";
+pub(super) const FORMAT: &str = "2";
 pub(super) const MARKER: &str = "tidegate-store";
 const UNFINISHED_MARKER: &str = "tidegate-store.new";
 const LOCK: &str = "lock";
@@ -42,7 +42,7 @@ pub(super) fn prepare(folder: &Path, if_missing: IfMissing) -> Result<(), StoreE
     let unfinished = folder.join(UNFINISHED_MARKER);
     let mut ours = vec![LOCK, UNFINISHED_MARKER];
     if unfinished.exists() {
-        ours.push(DATABASE);
+        ours.extend([DATABASE, volume::FOLDER]);
     }
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries
@@ -78,13 +78,15 @@ impl Making {
         if folder.join(MARKER).exists() {
             return Ok(Self::Over);
         }
-        let path = folder.join(DATABASE);
-        match std::fs::remove_dir_all(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(StoreError::Io { path, error })
+        for path in [DATABASE, volume::FOLDER].map(|name| folder.join(name)) {
+            match std::fs::remove_dir_all(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(StoreError::Io { path, error });
+                }
+                _ => {}
             }
-            _ => Ok(Self::UnderWay),
         }
+        Ok(Self::UnderWay)
     }
 }
 

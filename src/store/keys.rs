@@ -17,8 +17,10 @@ pub enum Space {
     Envelope = b'r',
     /// Calls under way and events not packed yet, by sequence number.
     Open = b'o',
-    /// Packed events, by time.
-    Segment = b's',
+    /// How far the volumes of packed events reach, by day.
+    Volume = b's',
+    /// Blocks of packed events, by volume and first segment.
+    Block = b'i',
     /// Strings that segments name, by number.
     Name = b'd',
     /// Jobs, by number.

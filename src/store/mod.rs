@@ -1,29 +1,33 @@
-//! The embedded store: one folder, one sled tree, one writer.
+//! The embedded store: one folder, one sled tree, volumes beside it, one writer.
 //!
 //! What is written together is durable together ([`Changes`]); what is
 //! acknowledged ([`Durable`]) survives kill -9 and loss of power. A folder
 //! belongs to one process at a time, is marked with the version of its format,
 //! and is never created over somebody else's files.
 
+mod copying;
 mod folder;
 mod keys;
 mod value;
+mod volume;
 mod writer;
 
 use std::fs::File;
 use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
+pub use copying::{Copying, Pairs};
 use folder::Making;
 pub use keys::{Space, last_number, numbered, paired};
 pub use value::{ValueError, as_bytes, decode, encode};
+pub use volume::{Volume, Volumes};
 pub use writer::{Changes, Durable, Fault};
 
-use crate::clock::{Anchor, Clock, Moment, SystemClock};
+use crate::clock::{Anchor, Moment, SystemClock};
 
 const DATABASE: &str = "db";
 const CACHE_BYTES: u64 = 128 << 20;
@@ -37,6 +41,9 @@ pub enum StoreError {
     /// There is none.
     #[error("there is no store at {}: `tidegate run` makes one; name another with --store", .0.display())]
     Missing(PathBuf),
+    /// Where a copy was to go.
+    #[error("{} is not empty: name a folder for the copy that is missing or empty", .0.display())]
+    NotEmpty(PathBuf),
     /// Another layout.
     #[error("{} has store format {found}; this build reads format {}: use the version of tidegate that wrote it, or another --store", folder.display(), folder::FORMAT)]
     OtherFormat {
@@ -93,6 +100,8 @@ pub struct Store {
     db: sled::Db,
     folder: PathBuf,
     clock: Arc<SystemClock>,
+    /// Held while nothing old may go.
+    kept: Mutex<()>,
     // Released last, when everything is on disk.
     _lock: File,
 }
@@ -134,12 +143,14 @@ impl Store {
             return Err(database("what it held is gone".into()));
         }
         let clock = Arc::new(SystemClock::resumed(saved));
-        let writer = writer::Writer::start(db.clone(), folder, min_free).map_err(io)?;
+        let writer =
+            writer::Writer::start(db.clone(), clock.clone(), folder, min_free).map_err(io)?;
         let store = Self {
             writer,
             db,
             folder: folder.to_owned(),
             clock,
+            kept: Mutex::default(),
             _lock: lock,
         };
         let mut changes = Changes::default();
@@ -165,9 +176,22 @@ impl Store {
         &self.folder
     }
 
+    /// While this is held, nothing old is let go.
+    pub fn keep(&self) -> MutexGuard<'_, ()> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The right to let something go; none while somebody keeps it.
+    pub fn let_go(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.kept.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// Hands changes to the writer. What is handed over first is durable first.
-    pub fn write(&self, mut changes: Changes) -> Durable {
-        changes.put(Space::Meta, LATEST, &self.clock.now());
+    pub fn write(&self, changes: Changes) -> Durable {
         self.writer.write(changes)
     }
 
@@ -316,6 +340,7 @@ fn open_database(config: &sled::Config) -> sled::Result<sled::Db> {
 }
 
 const ANCHOR: &[u8] = b"anchor";
+/// Decision time at the last batch.
 const LATEST: &[u8] = b"latest";
 
 fn saved_clock(db: &sled::Db) -> Option<(Anchor, Moment)> {

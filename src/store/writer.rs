@@ -11,14 +11,18 @@ use std::thread::JoinHandle;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
+use super::LATEST;
 use super::keys::{Space, key};
 use super::value::encode;
+use super::volume::{Piece, Shelf};
+use crate::clock::{Clock as _, SystemClock};
 
 /// Changes that become durable together, or not at all.
 #[derive(Default)]
 #[must_use = "changes do nothing until they are written"]
 pub struct Changes {
     ops: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    pieces: Vec<Piece>,
     after: Vec<Box<dyn FnOnce() + Send>>,
 }
 
@@ -49,6 +53,12 @@ impl Changes {
         self.ops.push((key(space, rest), None));
     }
 
+    /// Writes bytes into a volume, behind what it holds. What says that it
+    /// reaches so far belongs into the same changes.
+    pub fn append(&mut self, volume: u64, at: u64, bytes: Vec<u8>) {
+        self.pieces.push(Piece { volume, at, bytes });
+    }
+
     /// Runs once the changes are on disk.
     pub fn then(&mut self, after: impl FnOnce() + Send + 'static) {
         self.after.push(Box::new(after));
@@ -57,13 +67,14 @@ impl Changes {
     /// Adds other changes behind these.
     pub fn extend(&mut self, other: Self) {
         self.ops.extend(other.ops);
+        self.pieces.extend(other.pieces);
         self.after.extend(other.after);
     }
 
     /// True when there is nothing to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.ops.is_empty() && self.after.is_empty()
+        self.ops.is_empty() && self.pieces.is_empty() && self.after.is_empty()
     }
 }
 
@@ -175,7 +186,12 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(db: sled::Db, folder: &Path, min_free: u64) -> std::io::Result<Self> {
+    pub(super) fn start(
+        db: sled::Db,
+        clock: Arc<SystemClock>,
+        folder: &Path,
+        min_free: u64,
+    ) -> std::io::Result<Self> {
         let (requests, inbox) = channel();
         let health = Arc::new(Health {
             state: AtomicU8::new(OK),
@@ -183,7 +199,9 @@ impl Writer {
         });
         let desk = Desk {
             db,
+            clock,
             folder: folder.to_owned(),
+            shelf: Shelf::of(folder),
             min_free,
             health: health.clone(),
             unmeasured: 0,
@@ -245,7 +263,9 @@ const MEASURE_EVERY: usize = 1 << 20;
 
 struct Desk {
     db: sled::Db,
+    clock: Arc<SystemClock>,
     folder: PathBuf,
+    shelf: Shelf,
     min_free: u64,
     health: Arc<Health>,
     unmeasured: usize,
@@ -285,6 +305,7 @@ impl Desk {
     fn commit(&mut self, requests: Vec<Request>) {
         let mut batch = sled::Batch::default();
         let mut waiting = Vec::with_capacity(requests.len());
+        let mut pieces = Vec::new();
         for Request { changes, done } in requests {
             for (key, value) in changes.ops {
                 self.unmeasured += key.len() + value.as_ref().map_or(0, Vec::len);
@@ -293,11 +314,20 @@ impl Desk {
                     None => batch.remove(key),
                 }
             }
+            self.unmeasured += changes
+                .pieces
+                .iter()
+                .map(|piece| piece.bytes.len())
+                .sum::<usize>();
+            pieces.extend(changes.pieces);
             waiting.push((done, changes.after));
+        }
+        if let Ok(now) = encode(&self.clock.now()) {
+            batch.insert(key(Space::Meta, LATEST), now);
         }
         let result = match self.health.get() {
             Err(broken @ Fault::Broken(_)) => Err(broken),
-            _ => self.write(batch),
+            _ => self.write(&pieces, batch),
         };
         for (done, after) in waiting {
             if result.is_ok() {
@@ -311,10 +341,15 @@ impl Desk {
         }
     }
 
-    fn write(&self, batch: sled::Batch) -> Result<(), Fault> {
-        let written = self.db.apply_batch(batch).and_then(|()| self.db.flush());
-        written.map(|_| ()).map_err(|error| {
-            let fault = Fault::Broken(error.to_string());
+    fn write(&mut self, pieces: &[Piece], batch: sled::Batch) -> Result<(), Fault> {
+        // The volumes first: the batch says how far they reach.
+        let written = self.shelf.write(pieces).map_err(|error| error.to_string());
+        let written = written.and_then(|()| {
+            let written = self.db.apply_batch(batch).and_then(|()| self.db.flush());
+            written.map(|_| ()).map_err(|error| error.to_string())
+        });
+        written.map_err(|error| {
+            let fault = Fault::Broken(error.clone());
             tracing::error!(%error, "the record cannot be written");
             self.health.set(Some(fault.clone()));
             fault

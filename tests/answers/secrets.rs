@@ -206,7 +206,8 @@ fn left_in_values(gate: &Gate) -> Vec<String> {
         Space::Stop,
         Space::Envelope,
         Space::Open,
-        Space::Segment,
+        Space::Volume,
+        Space::Block,
         Space::Name,
         Space::Job,
         Space::Task,
@@ -214,6 +215,14 @@ fn left_in_values(gate: &Gate) -> Vec<String> {
         Space::Cut,
     ];
     let mut left = Vec::new();
+    let volumes = gate.admission.store().folder().join("record");
+    for volume in std::fs::read_dir(volumes).into_iter().flatten() {
+        let bytes = std::fs::read(volume.unwrap().path()).unwrap();
+        let found = SECRETS
+            .iter()
+            .filter(|secret| holds(&bytes, secret.as_bytes()));
+        left.extend(found.map(|secret| format!("{secret} in a volume")));
+    }
     for space in spaces {
         for entry in gate.admission.store().scan_bytes(space, ..) {
             let (_, value) = entry.unwrap();

@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::audit::segment::{Header, hash_of};
+use crate::audit::frames::{Frames, Span};
+use crate::audit::reach::Reach;
+use crate::audit::segment::Header;
 use crate::audit::*;
 use crate::budget::{Cause, Revision, Scope};
 use crate::clock::{Clock as _, ManualClock, Moment};
 use crate::outcome::End;
 use crate::step::Step;
-use crate::store::{Changes, IfMissing, Space, Store, StoreError};
+use crate::store::{Changes, IfMissing, Store, StoreError};
 
 /// 2025-12-01T12:00:00Z.
 pub(super) const START: Moment = Moment::from_nanos(1_764_590_400_000_000_000);
@@ -99,20 +101,16 @@ impl Bench {
         number
     }
 
-    /// Segments in the order of their keys.
+    /// Segments in their order.
     pub(super) fn segments(&self) -> Vec<Stored> {
         self.flush();
-        let stored = self.store().scan_bytes(Space::Segment, ..).map(|stored| {
-            let (key, bytes) = stored.unwrap();
-            let header = Header::read(&bytes).unwrap();
-            Stored {
-                key,
-                header,
-                hash: hash_of(&bytes),
-                bytes: bytes.len(),
-            }
-        });
-        stored.collect()
+        segments_of(self.store())
+    }
+
+    /// The file of the last segments.
+    pub(super) fn volume(&self) -> std::path::PathBuf {
+        let (volume, _) = Reach::latest(self.store()).unwrap().unwrap();
+        self.folder().join("record").join(format!("{volume:010}"))
     }
 
     /// Every segment names the one before, over the whole chain.
@@ -120,7 +118,6 @@ impl Bench {
         let (mut number, mut hash) = (0, [0; 32]);
         for segment in self.segments() {
             assert_eq!(segment.header.place.number, number + 1);
-            assert_eq!(crate::store::last_number(&segment.key), number + 1);
             assert_eq!(
                 segment.header.place.previous, hash,
                 "segment {}",
@@ -143,8 +140,27 @@ pub(super) fn opened(folder: &Path) -> Store {
     panic!("{} stays in use", folder.display())
 }
 
+/// All segments, each read whole.
+pub(super) fn segments_of(store: &Store) -> Vec<Stored> {
+    let span = Span {
+        from: Moment::ZERO,
+        to: Moment::MAX,
+    };
+    let frames = Frames::of(store, Vec::new(), span).unwrap();
+    let stored = frames.map(|frame| {
+        let (_, frame) = frame.unwrap();
+        Stored {
+            time: frame.time,
+            header: Header::read(&frame.bytes).unwrap(),
+            hash: frame.hash(),
+            bytes: frame.bytes.len(),
+        }
+    });
+    stored.collect()
+}
+
 pub(super) struct Stored {
-    pub(super) key: Vec<u8>,
+    pub(super) time: Moment,
     pub(super) header: Header,
     pub(super) hash: [u8; 32],
     pub(super) bytes: usize,

@@ -1,3 +1,5 @@
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::time::Duration;
 
 use super::bench::*;
@@ -12,6 +14,11 @@ fn truncations(bench: &Bench) -> Vec<(u64, u64)> {
         _ => None,
     };
     bench.all().iter().filter_map(truncation).collect()
+}
+
+fn cut(bench: &Bench, length: u64) {
+    let file = File::options().write(true).open(bench.volume()).unwrap();
+    file.set_len(length).unwrap();
 }
 
 fn some_calls(bench: &Bench, number: u64) {
@@ -73,7 +80,8 @@ fn an_end_that_was_cut_off_is_noticed_once() {
     some_calls(&bench, 200);
     bench.log().close().wait_blocking().unwrap();
     let last = bench.segments().pop().unwrap();
-    bench.change(|changes| changes.delete(Space::Segment, &last.key));
+    let length = std::fs::metadata(bench.volume()).unwrap().len();
+    cut(&bench, length - (12 + last.bytes as u64));
     let number = last.header.place.number;
     bench.restart();
     assert_eq!(truncations(&bench), [(number, number - 1)]);
@@ -92,11 +100,7 @@ fn a_record_that_was_emptied_is_noticed() {
     bench.log().close().wait_blocking().unwrap();
     let segments = bench.segments();
     let number = segments.last().unwrap().header.place.number;
-    bench.change(|changes| {
-        segments
-            .iter()
-            .for_each(|segment| changes.delete(Space::Segment, &segment.key));
-    });
+    cut(&bench, 0);
     bench.restart();
     assert_eq!(truncations(&bench), [(number, 0)]);
 }
@@ -142,8 +146,9 @@ fn a_damaged_segment_is_an_error_and_hides_no_other() {
     let bench = Bench::new();
     some_calls(&bench, 48 * 5);
     let segments = bench.segments();
-    let bad = &segments[2];
-    bench.change(|changes| changes.put_bytes(Space::Segment, &bad.key, vec![1, 2, 3]));
+    let before: usize = segments[..2].iter().map(|segment| 12 + segment.bytes).sum();
+    let file = File::options().write(true).open(bench.volume()).unwrap();
+    file.write_all_at(&[0xFF; 40], before as u64 + 12).unwrap();
     let read: Vec<_> = events(bench.store(), Filter::default()).unwrap().collect();
     assert_eq!(read.iter().filter(|found| found.is_err()).count(), 1);
     assert_eq!(read.iter().filter(|found| found.is_ok()).count(), 48 * 4);

@@ -24,7 +24,7 @@ fn a_flood_within_a_minute_is_two_events_with_its_sum() {
     bench
         .log()
         .defer(deferred(TARGET, "other", Cause::Held, bench.now()));
-    bench.clock.advance(Duration::from_secs(31));
+    bench.clock.advance(Duration::from_millis(500));
     for _ in 0..100_000 {
         bench
             .log()
@@ -37,6 +37,32 @@ fn a_flood_within_a_minute_is_two_events_with_its_sum() {
     let counts = counts(&all);
     assert!(counts.len() <= 2, "{counts:?}");
     assert_eq!(counts.iter().sum::<u64>(), 100_000);
+}
+
+#[test]
+fn a_window_of_a_minute_holds_the_deferrals_of_that_minute() {
+    let bench = Bench::new();
+    let many = |count: u32| {
+        for _ in 0..count {
+            bench
+                .log()
+                .defer(deferred(TARGET, "scout", Cause::Paused, bench.now()));
+        }
+    };
+    // Within sixty seconds of the first, and in another minute.
+    bench.clock.advance(Duration::from_secs(40));
+    many(10);
+    bench.clock.advance(Duration::from_secs(30));
+    many(20);
+    bench.clock.advance(5 * MINUTE);
+    bench.log().turn();
+    let mut windows = Windows::new(MINUTE);
+    bench.all().iter().for_each(|found| windows.add(found));
+    let counts: Vec<_> = windows
+        .iter()
+        .map(|(start, _, window)| (start.since(START), window.deferrals))
+        .collect();
+    assert_eq!(counts, [(Duration::ZERO, 10), (MINUTE, 20)]);
 }
 
 #[test]

@@ -16,14 +16,14 @@ fn a_string_is_written_once_and_known_after_a_restart() {
         }
         bench.restart();
     }
-    // Target, method, agent, trajectory, goal, scope, what we call ourselves.
-    assert_eq!(bench.store().scan_bytes(Space::Name, ..).count(), 7);
+    // Target, method, agent, trajectory, goal, what we call ourselves.
+    assert_eq!(bench.store().scan_bytes(Space::Name, ..).count(), 6);
 }
 
 #[test]
 fn a_writer_remembers_so_many_strings_and_no_more() {
     let bench = Bench::new();
-    let mut names = Names::remembering(bench.store(), 4).unwrap();
+    let mut names = Names::remembering(bench.store(), 0, 4).unwrap();
     let mut written = Vec::new();
     let mut changes = Changes::default();
     for n in 0..100 {
@@ -52,7 +52,7 @@ fn a_writer_remembers_so_many_strings_and_no_more() {
     for (number, text) in &written {
         assert_eq!(&*lexicon.text(*number).unwrap(), text);
     }
-    let mut next = Names::remembering(bench.store(), 4).unwrap();
+    let mut next = Names::remembering(bench.store(), 0, 4).unwrap();
     let mut changes = Changes::default();
     assert_eq!(next.number("trajectory 0", &mut changes), 101);
     assert!(changes.is_empty());
@@ -66,7 +66,7 @@ fn a_writer_remembers_so_many_strings_and_no_more() {
 #[test]
 fn a_number_without_a_name_and_a_name_that_is_no_target_are_errors() {
     let bench = Bench::new();
-    let mut names = Names::load(bench.store()).unwrap();
+    let mut names = Names::load(bench.store(), 0).unwrap();
     bench.change(|changes| {
         names.number("not a target", changes);
     });

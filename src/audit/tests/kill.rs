@@ -7,11 +7,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use super::bench::*;
-use crate::audit::segment::{Header, hash_of};
 use crate::audit::*;
 use crate::clock::Clock as _;
 use crate::outcome::End;
-use crate::store::Space;
 
 const STORE: &str = "TIDEGATE_TEST_STORE_TO_BE_KILLED";
 const NAME: &str = "audit::tests::kill::the_gate_that_is_killed";
@@ -101,11 +99,10 @@ fn a_killed_gate_loses_nothing_that_it_acknowledged() {
         assert!(lost.is_empty(), "lost: {lost:?}");
         assert!(under_way(&store).unwrap().len() <= WRITERS);
         let (mut last, mut hash) = (0, [0; 32]);
-        for stored in store.scan_bytes(Space::Segment, ..) {
-            let bytes = stored.unwrap().1;
-            let place = Header::read(&bytes).unwrap().place;
+        for segment in segments_of(&store) {
+            let place = segment.header.place;
             assert_eq!((place.number, place.previous), (last + 1, hash));
-            (last, hash) = (place.number, hash_of(&bytes));
+            (last, hash) = (place.number, segment.hash);
         }
         let truncated = read
             .iter()

@@ -200,7 +200,7 @@ fn a_segment_spans_little_more_than_a_minute() {
     let segments = bench.segments();
     assert!(segments.len() > 5);
     for segment in segments {
-        let last = tail::time_of(&segment.key);
+        let last = segment.time;
         let spans = last.since(segment.header.begin);
         assert!(spans <= Duration::from_secs(62), "{spans:?}");
     }

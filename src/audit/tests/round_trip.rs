@@ -326,6 +326,15 @@ fn of_the_gate() -> BoxedStrategy<Event> {
             },
             at
         }),
+        (text(), any::<u64>(), text(), any::<u64>(), moment()).prop_map(
+            |(day, segment, hash, bytes, at)| Event::Pruned {
+                day,
+                segment,
+                hash,
+                bytes,
+                at,
+            }
+        ),
         (task(), text(), text(), step(), moment()).prop_map(|(task, id, what, step, at)| {
             Event::Task {
                 task,
@@ -354,7 +363,7 @@ fn entries() -> impl Strategy<Value = Vec<Entry>> {
 fn whatever_is_packed_is_unpacked_the_same() {
     let bench = Bench::new();
     // So few that names are forgotten and written again.
-    let names = std::cell::RefCell::new(Names::remembering(bench.store(), 5).unwrap());
+    let names = std::cell::RefCell::new(Names::remembering(bench.store(), 0, 5).unwrap());
     let mut runner = TestRunner::new(Config {
         cases: 300,
         failure_persistence: None,

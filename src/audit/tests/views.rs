@@ -365,6 +365,17 @@ fn every_kind() -> Vec<(Event, Value, Option<Value>)> {
             None,
         ),
         (
+            Event::Pruned {
+                day: "2025-09-01".into(),
+                segment: 9,
+                hash: "ab12".into(),
+                bytes: 70,
+                at,
+            },
+            json!({"day": "2025-09-01", "segment": 9, "hash": "ab12", "bytes": 70}),
+            None,
+        ),
+        (
             Event::Task {
                 task,
                 id: "t1".into(),

@@ -1,0 +1,84 @@
+//! How far the record reaches: for each day a volume, whose end the database
+//! knows.
+
+use serde::{Deserialize, Serialize};
+
+use super::frame::Frame;
+use super::head::Head;
+use super::segment::Hash;
+use crate::clock::Moment;
+use crate::store::{Space, Store, StoreError, Volumes, last_number, numbered};
+
+const DAY: i128 = 86_400_000_000_000;
+
+/// The end of a volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Reach {
+    /// Bytes of it that count.
+    pub(super) length: u64,
+    /// Where the segments begin that are in no block yet.
+    pub(super) loose: u64,
+    /// The number of its last segment.
+    pub(super) number: u64,
+    /// The hash of that one.
+    pub(super) hash: Hash,
+    /// The time of that one.
+    pub(super) last: Moment,
+    /// Nanoseconds from decision time to the wall clock of then.
+    pub(super) wall_offset: i64,
+    /// The first string of the dictionary that this volume names.
+    pub(super) names_from: u64,
+}
+
+impl Reach {
+    pub(super) fn head(&self) -> Head {
+        Head {
+            number: self.number,
+            hash: self.hash,
+        }
+    }
+
+    /// The last volume there is.
+    pub(super) fn latest(store: &Store) -> Result<Option<(u64, Self)>, StoreError> {
+        let Some(key) = store.last_key(Space::Volume)? else {
+            return Ok(None);
+        };
+        let volume = last_number(&key);
+        Ok(Self::of(store, volume)?.map(|reach| (volume, reach)))
+    }
+
+    pub(super) fn of(store: &Store, volume: u64) -> Result<Option<Self>, StoreError> {
+        store.get(Space::Volume, &numbered(volume))
+    }
+
+    /// The segments in no block yet, as far as the file has them.
+    pub(super) fn loose(
+        &self,
+        volume: u64,
+        volumes: &mut Volumes<'_>,
+    ) -> Result<Vec<Frame>, StoreError> {
+        if self.loose >= self.length {
+            return Ok(Vec::new());
+        }
+        let file = volumes.get(volume)?;
+        let length = self.length.min(file.size()?).saturating_sub(self.loose);
+        let bytes = file.read(self.loose, usize::try_from(length).unwrap_or(0))?;
+        Ok(frames(&bytes).collect())
+    }
+}
+
+/// The whole frames at the front.
+pub(super) fn frames(bytes: &[u8]) -> impl Iterator<Item = Frame> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let (frame, behind) = Frame::read(rest)?;
+        rest = behind;
+        Some(frame)
+    })
+}
+
+/// The day of a moment, counted from 1970, given what to add to it to get UTC.
+pub(super) fn day_of(moment: Moment, utc_offset: i64) -> u64 {
+    let utc = i128::from(moment.as_nanos()) + i128::from(utc_offset);
+    u64::try_from(utc.div_euclid(DAY)).unwrap_or(0)
+}
