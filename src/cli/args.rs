@@ -96,7 +96,7 @@ pub(super) enum Command {
     Audit(AuditCommand),
     /// The folder of the record
     #[command(subcommand)]
-    Store(StoreCommand),
+    Store(super::store::StoreCommand),
     /// Check the configuration, and a file of tasks; sends nothing
     #[command(after_help = "Example:\n  tidegate check urls.jsonl")]
     Check(CheckArgs),
@@ -126,24 +126,6 @@ pub(super) enum Command {
     /// A swarm of agents against loopback targets; needs no network
     #[command(after_help = "Example:\n  tidegate drill --seconds 20")]
     Drill(DrillArgs),
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum StoreCommand {
-    /// A whole copy of the record, without tasks and results, while a gate runs or not
-    #[command(
-        after_help = "Example:\n  tidegate store copy evidence && tidegate audit events --store evidence"
-    )]
-    Copy(CopyArgs),
-}
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct CopyArgs {
-    /// A folder that is missing or empty
-    #[arg(value_name = "DEST")]
-    pub(super) to: PathBuf,
-    #[command(flatten)]
-    pub(super) output: Output,
 }
 
 #[derive(Debug, Clone, Copy, ClapArgs)]

@@ -2,10 +2,10 @@
 
 use super::answer::answer;
 use super::args::{
-    AuditArgs, AuditCommand, ByName, Command, OutcomeName, Output, StateName, StoreCommand,
-    TasksArgs,
+    AuditArgs, AuditCommand, ByName, Command, OutcomeName, Output, StateName, TasksArgs,
 };
 use super::show::Rows;
+use super::store::StoreCommand;
 use super::table::Column;
 use super::{Exit, Failure};
 use super::{acts, change, gate};

@@ -22,6 +22,7 @@ mod show;
 mod signals;
 mod spans;
 mod status;
+mod store;
 mod submit;
 mod table;
 mod task_file;

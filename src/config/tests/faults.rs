@@ -194,7 +194,6 @@ fn a_key_that_is_not_known_is_a_fault_and_the_nearest_is_named() {
 #[test]
 fn keys_that_this_build_does_not_honour_are_unknown() {
     for key in [
-        "retention = \"90d\"",
         "max_store = \"20GB\"",
         "max_wait = \"10s\"",
         "[[agent]]\nname = \"scout\"",
@@ -485,6 +484,11 @@ fn a_value_of_the_wrong_type_says_what_belongs_there() {
             "must be text in quotes, not a list",
         ),
         ("min_free = 500", "1: min_free", "such as 500MB"),
+        (
+            "retention = \"12h\"",
+            "1: retention",
+            "`12h` is less than a day, and whole days are let go: write such as 90d",
+        ),
         (
             "require_step = \"true\"",
             "1: require_step",
