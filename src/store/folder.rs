@@ -12,6 +12,8 @@ pub(super) const FORMAT: &str = "2";
 pub(super) const MARKER: &str = "tidegate-store";
 const UNFINISHED_MARKER: &str = "tidegate-store.new";
 const LOCK: &str = "lock";
+/// What the record keeps beside the database.
+const HEAD: [&str; 2] = ["head", "head.new"];
 
 /// Makes sure that the folder is a store of this format.
 pub(super) fn prepare(folder: &Path, if_missing: IfMissing) -> Result<(), StoreError> {
@@ -42,7 +44,7 @@ pub(super) fn prepare(folder: &Path, if_missing: IfMissing) -> Result<(), StoreE
     let unfinished = folder.join(UNFINISHED_MARKER);
     let mut ours = vec![LOCK, UNFINISHED_MARKER];
     if unfinished.exists() {
-        ours.extend([DATABASE, volume::FOLDER]);
+        ours.extend([DATABASE, volume::FOLDER].iter().chain(&HEAD));
     }
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries

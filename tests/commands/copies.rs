@@ -91,6 +91,10 @@ fn a_copy_that_was_killed_is_no_store_and_can_be_made_again() {
         if !site.path(&to).join("tidegate-store").exists() {
             let said = site.say(&["audit", "events", "--store", &to]);
             assert_eq!(said.code, Some(1), "half a copy was taken for a store");
+            // At the last moment: all is there but for the marker.
+            fs::create_dir_all(site.path(&to)).unwrap();
+            fs::write(site.path(&to).join("head"), "{").unwrap();
+            fs::write(site.path(&to).join("tidegate-store.new"), "").unwrap();
             site.row(&["store", "copy", &to]);
         }
         assert_eq!(site.rows(&["audit", "events", "--store", &to]), whole);
