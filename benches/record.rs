@@ -16,6 +16,7 @@
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
+    clippy::disallowed_methods,
     reason = "a benchmark that cannot be set up has nothing to report"
 )]
 
