@@ -28,8 +28,9 @@ pub trait Gate {
     fn revise(&mut self, rules: &Rules);
     /// From now on nothing goes on record any more.
     fn stop_the_record(&mut self);
-    /// The gate is gone, and another one opens what is on record, at `now`.
-    fn reopen(&mut self, now: u64, rules: &Rules);
+    /// The gate is gone, and another one opens what is on record; at `now` these rules are in
+    /// force. Says when what was under way counted as sent.
+    fn reopen(&mut self, now: u64, rules: &Rules) -> u64;
     fn step_wall(&mut self, _nanos: i64) {}
     fn sweep(&mut self) {}
 }
@@ -100,18 +101,18 @@ impl<G: Gate> Run<'_, G> {
                 self.pass(self.now + dying);
                 self.due.clear();
                 // What had not left when the gate died never will.
-                self.now += down.max(1);
+                self.now += down.max(2);
                 let now = self.now;
                 let before = self.phases.last().map_or(0, |(_, index, _)| *index);
                 let rules = rules.unwrap_or(before);
-                self.gate.reopen(now, &self.script.rules[rules]);
+                let counted = self.gate.reopen(now, &self.script.rules[rules]);
                 self.phases.push((now, rules, true));
                 for arrival in self
                     .sent
                     .values_mut()
                     .filter(|arrival| arrival.told == u64::MAX)
                 {
-                    arrival.told = now;
+                    arrival.told = counted;
                 }
             }
             Act::StepWall(nanos) => self.gate.step_wall(nanos),

@@ -211,11 +211,12 @@ impl Gate for Live {
         self.admission().store().close();
     }
 
-    fn reopen(&mut self, now: u64, rules: &Rules) {
+    fn reopen(&mut self, now: u64, rules: &Rules) -> u64 {
         self.calls.clear();
         self.admission = None;
         self.at(now);
         self.open(rules);
+        now
     }
 
     fn step_wall(&mut self, nanos: i64) {
@@ -271,9 +272,12 @@ impl Gate for ByHand {
         self.live.stop_the_record();
     }
 
-    fn reopen(&mut self, now: u64, rules: &Rules) {
-        self.live.reopen(now, &self.base);
+    fn reopen(&mut self, now: u64, rules: &Rules) -> u64 {
+        // The gate is there before an operator can change anything.
+        let opened = self.live.reopen(now - 1, &self.base);
+        self.at(now);
         self.live.set(rules, &self.base);
+        opened
     }
 
     fn step_wall(&mut self, nanos: i64) {

@@ -165,7 +165,7 @@ impl Gate for Buckets {
         self.is_recording = false;
     }
 
-    fn reopen(&mut self, now: u64, rules: &Rules) {
+    fn reopen(&mut self, now: u64, rules: &Rules) -> u64 {
         self.at(now);
         self.is_recording = true;
         self.calls.clear();
@@ -176,6 +176,7 @@ impl Gate for Buckets {
             }
             self.settle(number, lane);
         }
+        now
     }
 
     fn sweep(&mut self) {
