@@ -47,6 +47,8 @@ mod metrics;
 mod never;
 #[path = "commands/reload.rs"]
 mod reload;
+#[path = "commands/room.rs"]
+mod room;
 #[path = "commands/same_list.rs"]
 mod same_list;
 #[path = "commands/set.rs"]

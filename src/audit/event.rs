@@ -223,6 +223,15 @@ pub enum Event {
         /// When.
         at: Moment,
     },
+    /// The oldest bodies of a run went, to make room for new ones.
+    BodiesLetGo {
+        /// How many.
+        files: u64,
+        /// What they held.
+        bytes: u64,
+        /// When.
+        at: Moment,
+    },
     /// Somebody changed a task by hand, or it ended without a call.
     Task {
         /// Which.
@@ -301,6 +310,7 @@ impl Event {
             | Self::ClockStepped { at, .. }
             | Self::Truncated { at, .. }
             | Self::Pruned { at, .. }
+            | Self::BodiesLetGo { at, .. }
             | Self::Task { at, .. }
             | Self::Set { at, .. }
             | Self::Denied { at, .. }
@@ -336,6 +346,7 @@ impl Event {
             Self::ClockStepped { .. } => "clock_stepped",
             Self::Truncated { .. } => "truncated",
             Self::Pruned { .. } => "pruned",
+            Self::BodiesLetGo { .. } => "bodies_let_go",
             Self::Task { .. } => "task",
             Self::Set { .. } => "set",
             Self::Denied { .. } => "denied",

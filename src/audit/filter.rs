@@ -115,6 +115,7 @@ pub(super) fn step_of(event: &Event) -> Option<&Step> {
         | Event::ClockStepped { .. }
         | Event::Truncated { .. }
         | Event::Pruned { .. }
+        | Event::BodiesLetGo { .. }
         | Event::Set { .. }
         | Event::Denied { .. }
         | Event::Lapsed { .. }
@@ -143,6 +144,7 @@ pub(super) fn about(event: &Event) -> About<'_> {
         | Event::Reloaded { .. }
         | Event::ReloadFailed { .. }
         | Event::Pruned { .. }
+        | Event::BodiesLetGo { .. }
         | Event::Task { .. } => About::Nobody,
     }
 }

@@ -101,6 +101,9 @@ pub fn event_json(recorded: &Recorded) -> Value {
             let fields = json!({"day": day, "segment": segment, "hash": hash, "bytes": bytes});
             join([head, fields])
         }
+        Event::BodiesLetGo { files, bytes, .. } => {
+            join([head, json!({"files": files, "bytes": bytes})])
+        }
         Event::Task {
             task,
             id,
@@ -230,6 +233,7 @@ pub fn decision_json(recorded: &Recorded) -> Option<Value> {
         | Event::Reloaded { .. }
         | Event::ReloadFailed { .. }
         | Event::Pruned { .. }
+        | Event::BodiesLetGo { .. }
         | Event::Task { .. } => return None,
     })
 }

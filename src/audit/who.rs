@@ -201,6 +201,7 @@ impl Who {
             | Event::ClockStepped { .. }
             | Event::Truncated { .. }
             | Event::Pruned { .. }
+            | Event::BodiesLetGo { .. }
             | Event::Task { .. }
             | Event::Set { .. }
             | Event::Denied { .. }

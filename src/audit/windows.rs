@@ -105,6 +105,7 @@ impl Windows {
             | Event::ClockStepped { .. }
             | Event::Truncated { .. }
             | Event::Pruned { .. }
+            | Event::BodiesLetGo { .. }
             | Event::Task { .. }
             | Event::Set { .. }
             | Event::Denied { .. }

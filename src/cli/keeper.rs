@@ -1,38 +1,41 @@
-//! Beside a run: days of the record that are older than what is kept are let
-//! go, in small steps.
+//! Beside a run: days of the record that are older than what is kept, and
+//! bodies for which there is no more room, are let go in small steps.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use crate::admission::Admission;
-use crate::audit::Retained;
+use crate::audit::{Event, Retained};
+use crate::config::Config;
+use crate::egress::{Bodies, LetGo};
 
 const BETWEEN_LOOKS: Duration = Duration::from_hours(1);
 /// From one step to the next, so that calls come between.
 const BETWEEN_STEPS: Duration = Duration::from_millis(50);
+/// How often it is asked by how much the bodies have grown.
+const BETWEEN_GLANCES: Duration = Duration::from_secs(1);
+/// Bodies are looked through again when they have grown by this part of the room.
+const PART: u64 = 20;
 
 /// Ends when it is dropped.
 #[derive(Debug)]
-pub(super) struct Keeper(Option<JoinHandle<()>>);
+pub(super) struct Keeper {
+    _tasks: JoinSet<()>,
+}
 
 impl Keeper {
     /// Begins at once; nothing to do where all is kept.
-    pub(super) fn start(admission: &Arc<Admission>, keep: Option<Duration>) -> Self {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "ends with its handle, or with the gate"
-        )]
-        Self(keep.map(|keep| tokio::spawn(retain(Arc::downgrade(admission), keep))))
-    }
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        if let Some(task) = &self.0 {
-            task.abort();
+    pub(super) fn start(admission: &Arc<Admission>, config: &Config, bodies: &Bodies) -> Self {
+        let mut tasks = JoinSet::new();
+        if let Some(keep) = config.retention {
+            tasks.spawn(retain(Arc::downgrade(admission), keep));
         }
+        if let Some(most) = config.max_store {
+            tasks.spawn(make_room(Arc::downgrade(admission), bodies.clone(), most));
+        }
+        Self { _tasks: tasks }
     }
 }
 
@@ -52,5 +55,29 @@ async fn retain(admission: Weak<Admission>, keep: Duration) {
             Err(_) => return,
         };
         tokio::time::sleep(wait).await;
+    }
+}
+
+async fn make_room(admission: Weak<Admission>, bodies: Bodies, most: u64) {
+    loop {
+        let looked = bodies.clone();
+        let made = tokio::task::spawn_blocking(move || looked.make_room(most)).await;
+        let Some(admission) = admission.upgrade() else {
+            return;
+        };
+        match made {
+            Ok(Ok(LetGo { files, bytes })) if files > 0 => {
+                let at = admission.clock().now();
+                let event = Event::BodiesLetGo { files, bytes, at };
+                admission.log().note(event).detach();
+            }
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "old bodies could not be let go"),
+            Err(_) => return,
+        }
+        drop(admission);
+        while bodies.grown() < (most / PART).max(1) {
+            tokio::time::sleep(BETWEEN_GLANCES).await;
+        }
     }
 }

@@ -138,7 +138,7 @@ async fn with_gate(
     };
     let ok_status = args.keeping.ok_status.clone().unwrap_or_default();
     let metrics = gate::metrics();
-    let _keeper = Keeper::start(admission, reload.started().retention);
+    let _keeper = Keeper::start(admission, reload.started(), &bodies);
     let mut signals = Signals::new()?;
     let schedule = Schedule {
         admission: admission.clone(),

@@ -32,6 +32,7 @@ pub(super) struct Written {
     pub(super) steps: Option<StepPolicy>,
     pub(super) min_free: Option<u64>,
     pub(super) retention: Option<Duration>,
+    pub(super) max_store: Option<u64>,
     pub(super) ca_file: Option<PathBuf>,
     pub(super) resolve: BTreeMap<String, Vec<IpAddr>>,
     pub(super) rulebook: Option<Rulebook>,
@@ -56,6 +57,7 @@ impl Written {
         let require_step = root.take("require_step").and_then(|value| value.flag());
         let min_free = root.take_text("min_free", values::size);
         let retention = root.take_text("retention", values::retention);
+        let max_store = root.take_text("max_store", values::size);
         let ca_file = root
             .take("ca_file")
             .and_then(|value| ca_file(&value, folder));
@@ -75,6 +77,7 @@ impl Written {
             }),
             min_free,
             retention,
+            max_store,
             ca_file,
             resolve: resolve.map(pinned).unwrap_or_default(),
             rulebook,

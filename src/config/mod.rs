@@ -84,6 +84,8 @@ pub struct Config {
     pub min_free: u64,
     /// Days of the record older than this go; none: all are kept.
     pub retention: Option<Duration>,
+    /// Bytes that the bodies of a run may take; none: all are kept.
+    pub max_store: Option<u64>,
     /// Names whose addresses are given here and not asked for; the names are
     /// spelled as in target keys, no list is empty.
     pub resolve: BTreeMap<String, Vec<IpAddr>>,
@@ -154,6 +156,7 @@ impl Config {
         let contact = from_environment(env, "TIDEGATE_CONTACT", values::contact, &mut errors);
         let min_free = from_environment(env, "TIDEGATE_MIN_FREE", values::size, &mut errors);
         let retention = from_environment(env, "TIDEGATE_RETENTION", values::retention, &mut errors);
+        let max_store = from_environment(env, "TIDEGATE_MAX_STORE", values::size, &mut errors);
         let store = from_environment(env, "TIDEGATE_STORE", values::path, &mut errors);
         let store = overrides.store.clone().or(store.map(PathBuf::from));
         let store = store.or(written.store).or_else(|| find::default_store(env));
@@ -175,6 +178,7 @@ impl Config {
             steps: written.steps.unwrap_or_default(),
             min_free: min_free.or(written.min_free).unwrap_or(DEFAULT_MIN_FREE),
             retention: retention.or(written.retention),
+            max_store: max_store.or(written.max_store),
             resolve: written.resolve,
             ca_file: written.ca_file,
             rulebook,

@@ -16,6 +16,7 @@ impl Config {
             steps,
             min_free,
             retention,
+            max_store,
             resolve,
             ca_file,
             rulebook: _,
@@ -28,6 +29,7 @@ impl Config {
             ("require_step", *steps != newer.steps),
             ("min_free", *min_free != newer.min_free),
             ("retention", *retention != newer.retention),
+            ("max_store", *max_store != newer.max_store),
             ("resolve", *resolve != newer.resolve),
             ("ca_file", *ca_file != newer.ca_file),
         ];

@@ -16,6 +16,7 @@ mod departure;
 pub mod guard;
 mod redirect;
 mod reply;
+mod room;
 mod save;
 pub mod warc;
 
@@ -29,6 +30,7 @@ pub use classify::Fault;
 pub use client::{ClientError, Wire, loopback_client};
 pub use redirect::next_hop;
 pub use reply::{BodyFault, Reply};
+pub use room::LetGo;
 pub use save::{Bodies, Saved, Unsaved};
 
 use crate::admission::{Admission, Ask, Closing, Ending, NoRoute, Permit, Route, Verdict, Word};

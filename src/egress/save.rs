@@ -13,10 +13,11 @@ use tokio::sync::Semaphore;
 use super::reply::{BodyFault, Reply};
 
 /// A folder of bodies.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Bodies {
-    folder: PathBuf,
-    next: AtomicU64,
+    pub(super) folder: PathBuf,
+    pub(super) written: Arc<AtomicU64>,
+    next: Arc<AtomicU64>,
     writers: Arc<Semaphore>,
 }
 
@@ -45,7 +46,7 @@ pub enum Unsaved {
     },
 }
 
-const UNFINISHED: &str = "unfinished";
+pub(super) const UNFINISHED: &str = "unfinished";
 /// Bytes up to which a body is held in memory until it is whole.
 const SMALL: usize = 64 << 10;
 /// Bodies written at once: more only queue up before the same directory.
@@ -66,7 +67,8 @@ impl Bodies {
         std::fs::create_dir_all(&unfinished)?;
         Ok(Self {
             folder,
-            next: AtomicU64::new(0),
+            written: Arc::default(),
+            next: Arc::default(),
             writers: Arc::new(Semaphore::new(WRITERS)),
         })
     }
@@ -107,10 +109,15 @@ impl Bodies {
             .await
             .unwrap_or_else(|error| Err(std::io::Error::other(error)))
             .map_err(disk)?;
-        Ok(Saved {
+        Ok(self.saved(path, bytes))
+    }
+
+    fn saved(&self, path: String, bytes: u64) -> Saved {
+        self.written.fetch_add(bytes, Ordering::Relaxed);
+        Saved {
             path: Some(path),
             bytes,
-        })
+        }
     }
 
     async fn stream(
@@ -137,10 +144,7 @@ impl Bodies {
         }
         let renamed = tokio::fs::rename(beside, &place).await;
         renamed.map_err(disk(&place))?;
-        Ok(Saved {
-            path: Some(path),
-            bytes: reply.bytes(),
-        })
+        Ok(self.saved(path, reply.bytes()))
     }
 
     /// Whether a body of this length is still where a result says, as [`Saved::path`] does.
@@ -180,10 +184,21 @@ impl Unsaved {
     }
 }
 
+/// What is named by a new result is as young as that.
+fn touch(place: &Path) -> std::io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
+    let at = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
+    let times = Timestamps {
+        last_access: at(UTIME_OMIT),
+        last_modification: at(UTIME_NOW),
+    };
+    Ok(utimensat(CWD, place, &times, AtFlags::empty())?)
+}
+
 /// A file of another length was cut by a loss of power: it is written again.
 fn keep(body: &[u8], place: &Path, beside: &Path) -> std::io::Result<()> {
     let is_there = |found: std::fs::Metadata| found.len() == body.len() as u64;
-    if std::fs::metadata(place).is_ok_and(is_there) {
+    if std::fs::metadata(place).is_ok_and(is_there) && touch(place).is_ok() {
         return Ok(());
     }
     if let Some(folder) = place.parent() {

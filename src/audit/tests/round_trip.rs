@@ -335,6 +335,11 @@ fn of_the_gate() -> BoxedStrategy<Event> {
                 at,
             }
         ),
+        (any::<u64>(), any::<u64>(), moment()).prop_map(|(files, bytes, at)| Event::BodiesLetGo {
+            files,
+            bytes,
+            at
+        }),
         (task(), text(), text(), step(), moment()).prop_map(|(task, id, what, step, at)| {
             Event::Task {
                 task,

@@ -376,6 +376,15 @@ fn every_kind() -> Vec<(Event, Value, Option<Value>)> {
             None,
         ),
         (
+            Event::BodiesLetGo {
+                files: 3,
+                bytes: 70,
+                at,
+            },
+            json!({"files": 3, "bytes": 70}),
+            None,
+        ),
+        (
             Event::Task {
                 task,
                 id: "t1".into(),

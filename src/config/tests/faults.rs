@@ -194,7 +194,6 @@ fn a_key_that_is_not_known_is_a_fault_and_the_nearest_is_named() {
 #[test]
 fn keys_that_this_build_does_not_honour_are_unknown() {
     for key in [
-        "max_store = \"20GB\"",
         "max_wait = \"10s\"",
         "[[agent]]\nname = \"scout\"",
         "[[via]]\nname = \"a\"",
