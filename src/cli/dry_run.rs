@@ -175,8 +175,10 @@ impl<'g> Plan<'g> {
             }
             Err(NoRoute::Unreadable(error)) => return Err(error.into()),
         };
+        let resolved = lane.resolved();
         if self.guard.check_host(lane.key().origin.host()).is_err()
-            || !lane.resolved().can_ever(cost)
+            || resolved.denied.is_some()
+            || !resolved.can_ever(cost)
         {
             self.refused += 1;
             return Ok(());

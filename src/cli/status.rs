@@ -36,7 +36,11 @@ pub(super) fn words(row: &Value) -> String {
         };
         let [tasks, complete, pending] =
             ["tasks", "complete", "pending"].map(|name| field(job, name));
-        let _ = writeln!(words, "{}", field(job, "out"));
+        let refresh = match field(job, "refresh") {
+            round if round.is_empty() || round == "0" => String::new(),
+            round => format!(" (refresh {round})"),
+        };
+        let _ = writeln!(words, "{}{refresh}", field(job, "out"));
         let _ = writeln!(
             words,
             "  {tasks} tasks: {complete} complete{outcomes}, {pending} left"

@@ -71,11 +71,14 @@ async fn live(schedule: &Handle, clock: &dyn Clock) -> Result<Live, Stopped> {
 }
 
 fn job_row(number: u64, record: &JobRecord, live: Option<&Live>, offset: i64) -> Value {
+    // Of the last refresh, where there was one: what it asked again is no other task.
+    let record = &record.of_round();
     let outcomes =
         Outcome::ALL.map(|outcome| (outcome.as_str().to_owned(), record.outcome(outcome).into()));
     let mut row = json!({
         "job": number,
         "out": record.out,
+        "refresh": record.round.number,
         "tasks": record.tasks(),
         "complete": record.results.saturating_sub(record.superseded()),
         "pending": record.accepted().saturating_sub(record.results),

@@ -139,6 +139,13 @@ fn what_has_not_changed_keeps_its_body_and_what_has_changed_replaces_it() {
     let sent = conditions(&arrivals);
     assert_eq!(sent["/changed"].0, Some("\"v1\""), "{sent:?}");
     assert_eq!((sent["/same"], sent["/lost"]), (both, both));
+    let job = &site.row(&["status"])["jobs"][0];
+    let counts = ["tasks", "complete", "pending"].map(|name| job[name].as_u64());
+    assert_eq!(
+        counts,
+        [Some(7), Some(7), Some(0)],
+        "all but the POST, each once: {job}"
+    );
 }
 
 #[test]
