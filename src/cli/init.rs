@@ -189,7 +189,7 @@ fn suggestion(text: &mut String, host: &SeenHost) {
     let (rate, why) = match host.most_accepted_per_min {
         Some(most) => (
             most,
-            "the most calls of any minute without a refusal that is below it".to_owned(),
+            "the most calls of a minute without a refusal, among those below the quietest minute with one that is below it".to_owned(),
         ),
         None => (
             (refused / 2).max(1),

@@ -52,7 +52,10 @@ async fn retain(admission: Weak<Admission>, keep: Duration) {
                 tracing::warn!(%error, "old days of the record could not be let go");
                 BETWEEN_LOOKS
             }
-            Err(_) => return,
+            Err(error) => {
+                tracing::error!(%error, "old days of the record could not be let go");
+                BETWEEN_LOOKS
+            }
         };
         tokio::time::sleep(wait).await;
     }
@@ -60,24 +63,36 @@ async fn retain(admission: Weak<Admission>, keep: Duration) {
 
 async fn make_room(admission: Weak<Admission>, bodies: Bodies, most: u64) {
     loop {
-        let looked = bodies.clone();
-        let made = tokio::task::spawn_blocking(move || looked.make_room(most)).await;
         let Some(admission) = admission.upgrade() else {
             return;
         };
-        match made {
-            Ok(Ok(LetGo { files, bytes })) if files > 0 => {
-                let at = admission.clock().now();
-                let event = Event::BodiesLetGo { files, bytes, at };
-                admission.log().note(event).detach();
-            }
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "old bodies could not be let go"),
-            Err(_) => return,
+        let looked = bodies.clone();
+        let step = move || let_go(&admission, &looked, most);
+        match tokio::task::spawn_blocking(step).await {
+            Ok(Ok(())) => {}
+            Ok(Err(words)) => tracing::warn!("old bodies could not be let go: {words}"),
+            Err(error) => tracing::error!(%error, "old bodies could not be let go"),
         }
-        drop(admission);
-        while bodies.grown() < (most / PART).max(1) {
+        let mut grown = 0;
+        while grown < (most / PART).max(1) {
             tokio::time::sleep(BETWEEN_GLANCES).await;
+            grown = bodies.grown();
         }
     }
+}
+
+/// On record first: what is gone and on no record would be missed.
+fn let_go(admission: &Admission, bodies: &Bodies, most: u64) -> Result<(), String> {
+    let clock = admission.clock();
+    let surplus = bodies.surplus(most, clock.wall());
+    let Some(surplus) = surplus.map_err(|error| error.to_string())? else {
+        return Ok(());
+    };
+    let LetGo { files, bytes } = surplus.total;
+    let at = clock.now();
+    let noted = admission
+        .log()
+        .note(Event::BodiesLetGo { files, bytes, at });
+    noted.wait_blocking().map_err(|fault| fault.to_string())?;
+    bodies.let_go(surplus).map_err(|error| error.to_string())
 }

@@ -28,8 +28,10 @@ pub(super) struct Keeping {
     ///
     /// WARC/1.1 (ISO 28500:2017), a gzip member for each record: `warcinfo`, then `response` and
     /// `request` for each answer that arrived, redirects and refusals included. Request headers
-    /// that may hold a secret are left out, URLs and bodies are not. An answer that was cut or is
-    /// larger than `max_body` is not in them. Bodies are kept as without it.
+    /// that may hold a secret are left out, URLs and bodies are not. An answer whose body would be
+    /// kept, but was cut or is larger than `max_body`, is not in them. Bodies are kept as without
+    /// it; `max_store` does not count the files in DIR/warc. One that a kill left open is closed by
+    /// the next run with this option.
     #[arg(long)]
     pub(super) warc: bool,
     /// Begin another WARC file when one has reached this size

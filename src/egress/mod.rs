@@ -30,7 +30,7 @@ pub use classify::Fault;
 pub use client::{ClientError, Wire, loopback_client};
 pub use redirect::next_hop;
 pub use reply::{BodyFault, Reply};
-pub use room::LetGo;
+pub use room::{LetGo, Surplus};
 pub use save::{Bodies, Saved, Unsaved};
 
 use crate::admission::{Admission, Ask, Closing, Ending, NoRoute, Permit, Route, Verdict, Word};

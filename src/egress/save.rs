@@ -147,10 +147,12 @@ impl Bodies {
         Ok(self.saved(path, reply.bytes()))
     }
 
-    /// Whether a body of this length is still where a result says, as [`Saved::path`] does.
+    /// Whether a body of this length is still where a result says, as [`Saved::path`] does. It is
+    /// as young as what asks for it.
     pub async fn holds(&self, path: &str, bytes: u64) -> bool {
-        let found = tokio::fs::metadata(self.whole(path)).await;
-        found.is_ok_and(|found| found.is_file() && found.len() == bytes)
+        let place = self.whole(path);
+        let found = tokio::fs::metadata(&place).await;
+        found.is_ok_and(|found| found.is_file() && found.len() == bytes && touch(&place).is_ok())
     }
 
     /// The file of a body that is whole.

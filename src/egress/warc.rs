@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use tokio::sync::Semaphore;
 
 pub use record::Exchange;
 use record::{info, pair};
@@ -35,6 +36,7 @@ use crate::target::Located;
 #[derive(Debug)]
 pub struct Archive {
     shelf: Arc<Shelf>,
+    turns: Arc<Semaphore>,
     user_agent: Arc<str>,
 }
 
@@ -111,6 +113,7 @@ impl Archive {
             next: last + 1,
         };
         Ok(Self {
+            turns: Arc::new(Semaphore::new(1)),
             shelf: Arc::new(Shelf {
                 folder,
                 most,
@@ -138,7 +141,13 @@ impl Archive {
     /// When it cannot be written; nothing is left of it then.
     pub async fn keep(&self, exchange: Exchange, payload: Payload) -> io::Result<()> {
         let shelf = self.shelf.clone();
-        tokio::task::spawn_blocking(move || shelf.keep(&exchange, &payload))
+        // One at a time is written; more would wait on threads that others need.
+        let turn = self.turns.clone().acquire_owned().await;
+        let written = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            shelf.keep(&exchange, &payload)
+        });
+        written
             .await
             .unwrap_or_else(|error| Err(io::Error::other(error)))
     }

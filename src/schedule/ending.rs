@@ -73,15 +73,7 @@ impl<W: Work> Worker<W> {
         }
         let words = answer.error.clone().unwrap_or_default();
         let why = format!("its target was never reached, in all attempts of another task: {words}");
-        for task in self.queue.drain(lane) {
-            match self.job.load(task) {
-                Err(error) => self.fail(&error.to_string()),
-                Ok(Some(record)) if record.task.max_attempts.get() > failures => {
-                    self.add(task, &record, Place::Back);
-                }
-                _ => drop(self.end_waiting(task, Outcome::Failed, &why)),
-            }
-        }
+        self.doom(lane, Outcome::Failed, &why, Some(failures));
     }
 
     fn note_progress(&mut self, lane: LaneId, heard: Heard) {

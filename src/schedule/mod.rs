@@ -7,6 +7,7 @@
 
 mod attempt;
 pub mod by_hand;
+mod doomed;
 mod ending;
 mod fair;
 mod fetch;

@@ -1,7 +1,7 @@
 //! The loop that drives a queue: one task, one timer, as many calls under way
 //! as allowed. It sleeps until the earliest thing there is to do.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::by_hand::CALLED_OFF;
+use super::doomed::Doomed;
 use super::fair::{AgentId, Place};
 use super::job::Job;
 use super::lanes::Lanes;
@@ -74,6 +75,8 @@ pub(super) struct Worker<W> {
     pub(super) completed: mpsc::UnboundedSender<Completed>,
     /// What a run before left over and is still to be read.
     pub(super) loading: Option<Loading>,
+    /// Tasks that are about to end without a call of their own.
+    pub(super) doomed: VecDeque<Doomed>,
     pub(super) sealed: bool,
     pub(super) stop: Option<Stop>,
 }
@@ -129,6 +132,7 @@ impl<W: Work> Worker<W> {
             news,
             completed,
             loading: None,
+            doomed: VecDeque::new(),
             sealed: false,
             stop: None,
         }
@@ -158,6 +162,7 @@ impl<W: Work> Worker<W> {
                 () = tokio::time::sleep(wake.unwrap_or(UPKEEP)), if wake.is_some() => {}
                 _ = upkeep.tick() => self.upkeep(),
                 () = tokio::task::yield_now(), if self.loading.is_some() => self.load_more(),
+                () = tokio::task::yield_now(), if self.has_doomed() => self.end_doomed(),
             }
             while let Some(ended) = self.running.try_join_next() {
                 self.ended(ended);
@@ -292,12 +297,8 @@ impl<W: Work> Worker<W> {
                     if let Some(state) = self.lanes.get_mut(lane) {
                         state.refusing = None;
                     }
-                    for task in self.queue.drain(lane) {
-                        self.expire(
-                            task,
-                            "its target has done nothing but refuse until the stall limit",
-                        );
-                    }
+                    let why = "its target has done nothing but refuse until the stall limit";
+                    self.doom(lane, Outcome::Expired, why, None);
                 }
                 Alarm::Bucket(_) => {}
             }

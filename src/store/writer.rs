@@ -4,9 +4,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::oneshot;
@@ -15,7 +16,7 @@ use super::LATEST;
 use super::keys::{Space, key};
 use super::value::encode;
 use super::volume::{Piece, Shelf};
-use crate::clock::{Clock as _, SystemClock};
+use crate::clock::{Clock as _, Moment, SystemClock};
 
 /// Changes that become durable together, or not at all.
 #[derive(Default)]
@@ -197,7 +198,7 @@ impl Writer {
             state: AtomicU8::new(OK),
             fault: Mutex::new(None),
         });
-        let desk = Desk {
+        let mut desk = Desk {
             db,
             clock,
             folder: folder.to_owned(),
@@ -205,6 +206,7 @@ impl Writer {
             min_free,
             health: health.clone(),
             unmeasured: 0,
+            measured: Moment::ZERO,
         };
         desk.measure();
         let thread = std::thread::Builder::new()
@@ -260,6 +262,8 @@ impl Drop for Writer {
 const BATCH: usize = 4096;
 /// Free space is looked up again after this many bytes.
 const MEASURE_EVERY: usize = 1 << 20;
+/// And after this long: bodies are written to the same disk.
+const A_SECOND: Duration = Duration::from_secs(1);
 
 struct Desk {
     db: sled::Db,
@@ -269,6 +273,8 @@ struct Desk {
     min_free: u64,
     health: Arc<Health>,
     unmeasured: usize,
+    /// When the disk was looked at last.
+    measured: Moment,
 }
 
 impl Desk {
@@ -289,17 +295,19 @@ impl Desk {
         }
     }
 
-    /// The next request. While there is too little room, looks once a second
-    /// whether somebody has made some.
+    /// The next request. Once a second it is looked how much room there is:
+    /// others write to the same disk, bodies among them.
     fn next(&mut self, inbox: &Receiver<Request>) -> Option<Request> {
-        while matches!(self.health.get(), Err(Fault::Low { .. })) {
-            match inbox.recv_timeout(std::time::Duration::from_secs(1)) {
+        loop {
+            if self.clock.now().since(self.measured) >= A_SECOND {
+                self.measure();
+            }
+            match inbox.recv_timeout(A_SECOND) {
                 Ok(request) => return Some(request),
-                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => self.measure(),
-                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
-        inbox.recv().ok()
     }
 
     fn commit(&mut self, requests: Vec<Request>) {
@@ -336,7 +344,6 @@ impl Desk {
             let _ = done.send(result.clone());
         }
         if result.is_ok() && self.unmeasured >= MEASURE_EVERY {
-            self.unmeasured = 0;
             self.measure();
         }
     }
@@ -356,7 +363,9 @@ impl Desk {
         })
     }
 
-    fn measure(&self) {
+    fn measure(&mut self) {
+        self.measured = self.clock.now();
+        self.unmeasured = 0;
         let Ok(disk) = rustix::fs::statvfs(&self.folder) else {
             return;
         };
