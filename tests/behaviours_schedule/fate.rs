@@ -92,7 +92,7 @@ async fn the_fewest_attempts_of_one_task_do_not_condemn_the_others() {
     let hasty = run.next().await;
     assert_eq!((&*hasty.id, hasty.outcome), ("0000", Outcome::Failed));
     let waiting = time.still(&run).await;
-    assert_eq!((waiting.queued, run.so_far().len()), (19, 0));
+    assert_eq!((waiting.backoff, run.so_far().len()), (19, 0));
 
     // It was only late.
     drop(held);
@@ -127,7 +127,7 @@ async fn a_target_that_has_answered_before_is_tried_for_each_of_its_tasks() {
         time.pass(wake.since(time.now())).await;
     }
     let waiting = time.still(&run).await;
-    let failed = usize::try_from(6 - waiting.queued).unwrap();
+    let failed = usize::try_from(6 - waiting.queued - waiting.backoff).unwrap();
     assert!((1..=2).contains(&failed), "{failed} have failed");
     for _ in 0..failed {
         let result = run.next().await;

@@ -64,7 +64,7 @@ async fn five_agents_stay_away_for_seven_seconds_and_then_one_asks() {
     run.submit(of_agents(&target, 5, 4)).await;
     let snapshot = time.still(&run).await;
     assert_eq!(target.arrivals().len(), 5, "the burst");
-    assert_eq!((snapshot.queued, snapshot.alarms), (20, ALARMS));
+    assert_eq!((snapshot.backoff, snapshot.alarms), (20, ALARMS));
     assert_eq!(snapshot.wake, Some(time.now().after(7 * SECOND)));
 
     time.pass(7 * SECOND - TICK).await;
@@ -178,7 +178,7 @@ async fn ten_thousand_tasks_on_a_paused_target_are_one_pause() {
     });
     run.submit(more.collect()).await;
     let snapshot = time.still(&run).await;
-    assert_eq!((snapshot.queued, snapshot.alarms), (10_001, ALARMS));
+    assert_eq!((snapshot.backoff, snapshot.alarms), (10_001, ALARMS));
     let [lane] = &snapshot.lanes[..] else {
         panic!("{:?}", snapshot.lanes);
     };

@@ -176,7 +176,7 @@ async fn a_deadline_ends_a_task_in_the_middle_of_a_pause() {
     assert_eq!((&*result.id, result.outcome), ("a", Outcome::Expired));
     assert!(result.error.unwrap().contains("deadline"));
     let rest = time.still(&run).await;
-    assert_eq!((rest.queued, target.arrivals().len()), (1, asked));
+    assert_eq!((rest.backoff, target.arrivals().len()), (1, asked));
 }
 
 #[tokio::test(start_paused = true)]
