@@ -32,6 +32,10 @@ use std::time::Duration;
 use tidegate::clock::{ManualClock, Moment};
 use tidegate::store::{IfMissing, Store};
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// 2026-01-01T00:00:00Z.
 pub(crate) const START: Moment = Moment::from_nanos(1_767_225_600_000_000_000);
 

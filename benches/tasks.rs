@@ -29,6 +29,10 @@ use tidegate::schedule::{Job, NewTask, Report, Schedule, Settings, Started, Stop
 use tidegate::step::Step;
 use tidegate::store::{Fault, IfMissing, Store};
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Tasks handed over together.
 const PIECE: u64 = 5_000;
 /// Calls under way at once while dispatching.
