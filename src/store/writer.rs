@@ -258,6 +258,16 @@ impl Drop for Writer {
     }
 }
 
+/// sled leaves what it replaces to the collector of crossbeam, which does a
+/// little each time somebody pins it: large batches by few callers replace more
+/// than that, and memory grows for as long as they come.
+fn collect(changed: usize) {
+    const COLLECTED_AT_ONCE: usize = 64;
+    for _ in 0..=changed / COLLECTED_AT_ONCE {
+        crossbeam_epoch::pin().flush();
+    }
+}
+
 /// A batch holds at most this many changes, so that one flush stays short.
 const BATCH: usize = 4096;
 /// Free space is looked up again after this many bytes.
@@ -312,9 +322,11 @@ impl Desk {
 
     fn commit(&mut self, requests: Vec<Request>) {
         let mut batch = sled::Batch::default();
+        let mut changed = 0;
         let mut waiting = Vec::with_capacity(requests.len());
         let mut pieces = Vec::new();
         for Request { changes, done } in requests {
+            changed += changes.ops.len();
             for (key, value) in changes.ops {
                 self.unmeasured += key.len() + value.as_ref().map_or(0, Vec::len);
                 match value {
@@ -337,6 +349,7 @@ impl Desk {
             Err(broken @ Fault::Broken(_)) => Err(broken),
             _ => self.write(&pieces, batch),
         };
+        collect(changed);
         for (done, after) in waiting {
             if result.is_ok() {
                 after.into_iter().for_each(|after| after());
