@@ -220,6 +220,7 @@ fn boot_id() -> String {
 pub struct ManualClock {
     now: AtomicU64,
     wall_offset: AtomicI64,
+    utc_offset: AtomicI64,
 }
 
 impl ManualClock {
@@ -229,6 +230,7 @@ impl ManualClock {
         Self {
             now: AtomicU64::new(now.0),
             wall_offset: AtomicI64::new(0),
+            utc_offset: AtomicI64::new(0),
         }
     }
 
@@ -246,6 +248,13 @@ impl ManualClock {
     pub fn step_wall(&self, nanos: i64) {
         self.wall_offset.fetch_add(nanos, Ordering::SeqCst);
     }
+
+    /// As after a boot that found the wall clock so many nanoseconds ahead of
+    /// decision time.
+    pub fn boot(&self, utc_offset: i64) {
+        self.wall_offset.store(utc_offset, Ordering::SeqCst);
+        self.utc_offset.store(utc_offset, Ordering::SeqCst);
+    }
 }
 
 impl Clock for ManualClock {
@@ -258,7 +267,7 @@ impl Clock for ManualClock {
     }
 
     fn utc_offset(&self) -> i64 {
-        0
+        self.utc_offset.load(Ordering::SeqCst)
     }
 }
 

@@ -82,3 +82,21 @@ pub(super) fn day_of(moment: Moment, utc_offset: i64) -> u64 {
     let utc = i128::from(moment.as_nanos()) + i128::from(utc_offset);
     u64::try_from(utc.div_euclid(DAY)).unwrap_or(0)
 }
+
+impl Reach {
+    /// What to add to a moment of this boot to get the day it belongs to: UTC,
+    /// unless that is no day that can follow `volume`, the last one. A wall
+    /// clock far ahead would begin a day that never ends, and one far behind
+    /// would never end this one.
+    pub(super) fn day_offset(&self, volume: u64, now: Moment, utc_offset: i64) -> i64 {
+        if self.number == 0 {
+            return utc_offset;
+        }
+        let is = day_of(now, utc_offset);
+        let passed = u64::try_from(now.since(self.last).as_nanos() / DAY.unsigned_abs());
+        let latest = volume.saturating_add(passed.unwrap_or(0)).saturating_add(1);
+        let days = i128::from(is.clamp(volume.saturating_sub(1), latest)) - i128::from(is);
+        let offset = i128::from(utc_offset) + days * DAY;
+        i64::try_from(offset).unwrap_or(utc_offset)
+    }
+}

@@ -44,9 +44,13 @@ pub enum Retained {
 }
 
 impl Log {
-    /// Lets go of the oldest day if it has been over for longer than `keep`:
-    /// one day, or some strings that nothing names any more, at a time, so
-    /// that calls are not delayed. Blocks the thread for some flushes.
+    /// Lets go of the oldest day if its last event is older than `keep`: one
+    /// day, or some strings that nothing names any more, at a time, so that
+    /// calls are not delayed. Blocks the thread for some flushes.
+    ///
+    /// Decision time alone counts: a wall clock that is ahead for one boot
+    /// must not cost the record. Time in which the machine is off is no part
+    /// of it, so that days may stay longer than asked for, and never shorter.
     ///
     /// # Errors
     /// When the record cannot be read or written.
@@ -56,23 +60,21 @@ impl Log {
             return Ok(Retained::All);
         };
         let now = self.clock.now();
+        // What is written to another day by now is read to its end below.
+        let (current, _) = self.lock().end();
+        self.store.settle()?;
         let oldest = volumes(&self.store).next().transpose()?;
         let Some((day, reach)) = oldest else {
             return Ok(Retained::All);
         };
-        // The day that began so long ago is over, and so are those before it.
-        let kept_from = day_of(now.before(keep), self.clock.utc_offset());
-        if day < kept_from && self.prune(day, &reach, now)? {
+        if day != current && now.since(reach.last) >= keep {
+            self.prune(day, &reach, now)?;
             return Ok(Retained::More);
         }
         self.forget_names(&reach)
     }
 
-    /// False when the day is the one that is written to.
-    fn prune(&self, day: u64, reach: &Reach, now: Moment) -> Result<bool, StoreError> {
-        if self.lock().end().0 == day {
-            return Ok(false);
-        }
+    fn prune(&self, day: u64, reach: &Reach, now: Moment) -> Result<(), StoreError> {
         let gone = Pruned {
             head: reach.head(),
             day,
@@ -82,7 +84,8 @@ impl Log {
             .collect();
         let keys = keys?;
         let event = Event::Pruned {
-            day: date_of(day).into(),
+            // A day may be counted from a wall clock that was wrong when it began.
+            day: date_of(day_of(reach.last, reach.wall_offset)).into(),
             segment: reach.number,
             hash: blake3::Hash::from_bytes(reach.hash)
                 .to_hex()
@@ -98,8 +101,7 @@ impl Log {
                 .for_each(|key| changes.delete(Space::Block, key));
         });
         noted.wait_blocking()?;
-        self.store.remove_volumes(|volume| volume != day)?;
-        Ok(true)
+        self.store.remove_volumes(|volume| volume != day)
     }
 
     fn forget_names(&self, oldest: &Reach) -> Result<Retained, StoreError> {

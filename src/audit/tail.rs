@@ -73,7 +73,7 @@ pub(super) struct Tail {
     /// When segments were written last.
     written: Moment,
     wall_offset: i64,
-    utc_offset: i64,
+    day_offset: i64,
     steps: Vec<Stepped>,
     head: HeadFile,
     head_written: Arc<Mutex<Moment>>,
@@ -129,7 +129,7 @@ impl Tail {
             reach,
             gathering: Gathering::default(),
             written: Moment::ZERO,
-            utc_offset: clock.utc_offset,
+            day_offset: reach.day_offset(volume, now, clock.utc_offset),
             steps: Vec::new(),
             head: HeadFile::of(store),
             head_written: Arc::default(),
@@ -318,7 +318,7 @@ impl Tail {
     fn pack_one(&mut self, entries: &[Entry], changes: &mut Changes) {
         let last = entries.iter().map(|entry| entry.event.at()).max();
         let time = self.reach.last.max(last.unwrap_or(Moment::ZERO));
-        let day = day_of(time, self.utc_offset);
+        let day = day_of(time, self.day_offset);
         if day > self.volume {
             self.turn_over(day, changes);
         }

@@ -148,3 +148,65 @@ fn a_reading_that_goes_on_passes_over_what_was_pruned() {
     let rest: Vec<_> = reading.map(Result::unwrap).collect();
     assert!(rest.len() < expected && rest.iter().all(|found| found.number != first.number));
 }
+
+/// A year, in nanoseconds.
+const YEAR: i64 = 365 * 86_400_000_000_000;
+
+#[test]
+fn a_boot_with_the_clock_far_ahead_lets_nothing_go() {
+    let mut bench = Bench::new();
+    days(&bench, 6);
+    let before = bench.all();
+    bench.clock.boot(73 * YEAR);
+    bench.restart();
+    days(&bench, 1);
+    retain(&bench, 90 * DAY);
+    let left = bench.all();
+    assert!(left.iter().take(before.len()).eq(&before));
+    assert_whole(&bench);
+}
+
+#[test]
+fn days_begin_and_go_again_after_a_boot_with_the_clock_far_ahead() {
+    for first in [None, Some(2)] {
+        let mut bench = Bench::new();
+        first.into_iter().for_each(|some| days(&bench, some));
+        bench.clock.boot(73 * YEAR);
+        bench.restart();
+        days(&bench, 2);
+        bench.clock.boot(0);
+        bench.restart();
+        let before = volumes(&bench);
+        days(&bench, 6);
+        assert!(volumes(&bench) >= before + 4, "{first:?}");
+        retain(&bench, 2 * DAY);
+        assert!((3..=4).contains(&volumes(&bench)), "{first:?}");
+        assert_whole(&bench);
+    }
+}
+
+#[test]
+fn a_day_goes_with_what_the_disk_had_not_yet_of_it() {
+    let bench = Bench::new();
+    bench.call(intent("https://a.test", "scout", bench.now()), MINUTE);
+    bench.log().close().wait_blocking().unwrap();
+    // Closed, and in no segment when the day is over.
+    bench.call(intent("https://late.test", "scout", bench.now()), MINUTE);
+    bench.flush();
+    bench.clock.advance(90 * DAY);
+    let mut slow = crate::store::Changes::default();
+    slow.then(|| std::thread::sleep(Duration::from_millis(300)));
+    bench.store().write(slow).detach();
+    bench.call(intent("https://a.test", "scout", bench.now()), MINUTE);
+    bench.log().close().detach();
+    retain(&bench, 30 * DAY);
+    assert_whole(&bench);
+    let known: Vec<_> = frames::volumes(bench.store())
+        .map(|entry| entry.unwrap().0)
+        .collect();
+    assert_eq!(known.len(), 1);
+    let blocks = bench.store().scan_bytes(Space::Block, ..);
+    let of_known = blocks.filter(|entry| entry.as_ref().unwrap().0[..8] == known[0].to_be_bytes());
+    let all = bench.store().scan_bytes(Space::Block, ..).count();
+    assert_eq!(of_known.count(), all, "no block of a day that is gone");
+}
