@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::count::Counts;
 use super::event::{Call, Deferred, Event, Intent, Refused, Settlement};
-use super::head::Head;
+use super::head::{Head, HeadFile};
 use super::retention::clear;
 use super::segment::Entry;
 use super::tail::{Found, Interrupted, Offsets, Open, Tail};
@@ -53,7 +53,7 @@ impl Log {
             wall_offset: wall_offset(&*clock),
             utc_offset: clock.utc_offset(),
         };
-        clear(&store)?;
+        clear(&store, HeadFile::of(&store).read())?;
         let (tail, found) = Tail::load(&store, now, offsets)?;
         let Found {
             interrupted,

@@ -4,6 +4,7 @@
 //! Calls under way, what is spent, pauses, holds and envelopes are no part of
 //! a day and stay. The dictionary goes with the days that name it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -122,12 +123,23 @@ impl Log {
 }
 
 /// What a kill left of a day that is pruned on record.
-pub(super) fn clear(store: &Store) -> Result<(), StoreError> {
-    let known: Result<Vec<u64>, _> = volumes(store)
-        .map(|entry| entry.map(|(day, _)| day))
-        .collect();
+///
+/// Where the head beside it is ahead of the database, that one came from a
+/// backup: what it does not know is kept under other names, since it would be
+/// written over.
+pub(super) fn clear(store: &Store, head: Option<Head>) -> Result<(), StoreError> {
+    let known: Result<BTreeMap<u64, Reach>, _> = volumes(store).collect();
     let known = known?;
-    store.remove_volumes(|volume| known.contains(&volume))
+    if let Some(pruned) = pruned(store)? {
+        store.remove_volumes(|volume| volume > pruned.day || known.contains_key(&volume))?;
+    }
+    let latest = known.last_key_value().map(|(_, reach)| reach.number);
+    if let Some(head) = head.filter(|head| head.number > latest.unwrap_or(0)) {
+        store.set_aside_volumes(head.number, |volume| {
+            known.get(&volume).map_or(0, |reach| reach.length)
+        })?;
+    }
+    Ok(())
 }
 
 /// A day counted from 1970, as a date.

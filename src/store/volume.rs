@@ -172,10 +172,54 @@ impl Store {
     /// # Errors
     /// When one cannot be removed.
     pub fn remove_volumes(&self, is_wanted: impl Fn(u64) -> bool) -> Result<(), StoreError> {
+        for (volume, path) in self.volume_files()? {
+            if is_wanted(volume) {
+                continue;
+            }
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(StoreError::Io { path, error });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what volumes hold beyond what is known of them under names of
+    /// their own, `VOLUME.aside-MARK`, which nothing reads, writes or removes.
+    ///
+    /// # Errors
+    /// When that cannot be written; the volumes are as they were then.
+    pub fn set_aside_volumes(
+        &self,
+        mark: u64,
+        known: impl Fn(u64) -> u64,
+    ) -> Result<(), StoreError> {
+        for (volume, path) in self.volume_files()? {
+            let aside = path.with_extension(format!("aside-{mark}"));
+            let kept = std::fs::metadata(&path).and_then(|meta| match known(volume) {
+                known if known >= meta.len() => Ok(false),
+                0 => std::fs::rename(&path, &aside).map(|()| true),
+                _ => std::fs::copy(&path, &aside).map(|_| true),
+            });
+            match kept {
+                Ok(true) => tracing::warn!(
+                    path = %aside.display(),
+                    "the database is older than the record beside it; what it does not know is kept here"
+                ),
+                Ok(false) => {}
+                Err(error) => return Err(StoreError::Io { path: aside, error }),
+            }
+        }
+        Ok(())
+    }
+
+    fn volume_files(&self) -> Result<Vec<(u64, PathBuf)>, StoreError> {
         let folder = self.folder.join(FOLDER);
         let entries = match std::fs::read_dir(&folder) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => {
                 return Err(StoreError::Io {
                     path: folder,
@@ -183,18 +227,12 @@ impl Store {
                 });
             }
         };
-        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let numbered = paths.filter_map(|path| {
             let name = path.file_name().and_then(|name| name.to_str());
-            let volume = name.and_then(|name| name.parse::<u64>().ok());
-            if volume.is_some_and(|volume| !is_wanted(volume)) {
-                match std::fs::remove_file(&path) {
-                    Err(error) if error.kind() != ErrorKind::NotFound => {
-                        return Err(StoreError::Io { path, error });
-                    }
-                    _ => {}
-                }
-            }
-        }
-        Ok(())
+            let volume = name.and_then(|name| name.parse::<u64>().ok())?;
+            Some((volume, path))
+        });
+        Ok(numbered.collect())
     }
 }

@@ -39,6 +39,10 @@ impl Bench {
         bench
     }
 
+    pub(super) fn stop(&mut self) {
+        drop(self.open.take());
+    }
+
     /// Another gate over the same store; the one before did not close its log.
     pub(super) fn restart(&mut self) -> Vec<Interrupted> {
         drop(self.open.take());

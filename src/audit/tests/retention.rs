@@ -210,3 +210,50 @@ fn a_day_goes_with_what_the_disk_had_not_yet_of_it() {
     let all = bench.store().scan_bytes(Space::Block, ..).count();
     assert_eq!(of_known.count(), all, "no block of a day that is gone");
 }
+
+fn copied(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copied(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_database_from_a_backup_costs_nothing_of_the_newer_record_beside_it() {
+    for pruned in [false, true] {
+        let mut bench = Bench::new();
+        days(&bench, 3);
+        bench.call(intent("https://a.test", "scout", bench.now()), MINUTE);
+        bench.log().close().wait_blocking().unwrap();
+        if pruned {
+            bench.log().retain(DAY).unwrap();
+        }
+        bench.stop();
+        let backup = tempfile::tempdir().unwrap();
+        let database = bench.folder().join("db");
+        copied(&database, backup.path());
+        bench.restart();
+        days(&bench, 3);
+        bench.stop();
+        let record = bench.folder().join("record");
+        let read = |entry: std::io::Result<std::fs::DirEntry>| {
+            std::fs::read(entry.unwrap().path()).unwrap()
+        };
+        let before: Vec<_> = std::fs::read_dir(&record).unwrap().map(read).collect();
+        std::fs::remove_dir_all(&database).unwrap();
+        copied(backup.path(), &database);
+        bench.restart();
+        days(&bench, 1);
+        bench.restart();
+        bench.flush();
+        let after: Vec<_> = std::fs::read_dir(&record).unwrap().map(read).collect();
+        for bytes in before {
+            assert!(after.iter().any(|after| after.starts_with(&bytes)));
+        }
+    }
+}
