@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::frame::{End, Piece, pieces};
 use super::head::HeadFile;
 use super::index::Block;
-use super::reach::{Reach, frames};
+use super::reach::Reach;
 use crate::store::{Copying, Space, Store, StoreError, ValueError, decode, last_number};
 
 /// What must be of one instant.
@@ -95,8 +96,10 @@ fn found(
         _ => (reach.loose, reach.length.saturating_sub(reach.loose)),
     };
     let bytes = copying.read_volume(volume, at, usize::try_from(bytes).unwrap_or(0))?;
-    let last = frames(&bytes).last();
-    Ok(last.map(|frame| frame.hash()))
+    Ok(match pieces(&bytes, End::Whole).last() {
+        Some(Piece::Whole(frame)) => Some(frame.hash()),
+        _ => None,
+    })
 }
 
 fn damaged(store: &Store, error: ValueError) -> StoreError {

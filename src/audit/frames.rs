@@ -3,12 +3,12 @@
 
 use std::collections::VecDeque;
 
-use super::frame::Frame;
+use super::frame::{End, Frame, Piece, pieces};
 use super::index::{Block, Spot};
-use super::reach::{Reach, frames};
+use super::reach::Reach;
 use super::terms::Wanted;
 use crate::clock::Moment;
-use crate::store::{Space, Store, StoreError, Volumes, numbered};
+use crate::store::{Space, Store, StoreError, ValueError, Volumes, numbered};
 
 /// The times of interest.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Frames<'a> {
     blocks: VecDeque<(u64, Block)>,
     latest: Option<(u64, Reach)>,
     spots: VecDeque<(u64, Spot)>,
-    ready: VecDeque<(u64, Frame)>,
+    ready: VecDeque<Result<(u64, Frame), StoreError>>,
 }
 
 impl<'a> Frames<'a> {
@@ -78,11 +78,36 @@ impl<'a> Frames<'a> {
         Some(loose.map(|loose| self.take(volume, loose.unwrap_or_default())))
     }
 
-    fn take(&mut self, volume: u64, frames: Vec<Frame>) {
-        let late = frames
-            .into_iter()
-            .filter(|frame| frame.time >= self.span.from);
-        self.ready.extend(late.map(|frame| (volume, frame)));
+    fn take(&mut self, volume: u64, pieces: Vec<Piece>) {
+        let times = pieces.iter().filter_map(|piece| match piece {
+            Piece::Whole(frame) => Some(frame.time),
+            Piece::Torn { .. } => None,
+        });
+        // A time that is damaged hides nothing.
+        let is_ordered = times.is_sorted();
+        for piece in pieces {
+            match piece {
+                Piece::Whole(frame) if is_ordered && frame.time < self.span.from => {}
+                Piece::Whole(frame) => self.ready.push_back(Ok((volume, frame))),
+                Piece::Torn { .. } => self.ready.push_back(Err(self.torn())),
+            }
+        }
+    }
+
+    /// Takes bytes of which it is known that they are one segment.
+    fn take_exactly(&mut self, volume: u64, spot: Spot, bytes: &[u8]) {
+        let frame = Frame::exactly(bytes).ok_or_else(|| self.torn());
+        self.ready.push_back(frame.map(|frame| {
+            let time = spot.time;
+            (volume, Frame { time, ..frame })
+        }));
+    }
+
+    fn torn(&self) -> StoreError {
+        StoreError::Value {
+            folder: self.store.folder().to_owned(),
+            error: ValueError::Damaged,
+        }
     }
 
     fn open(&mut self, volume: u64, block: &Block) -> Result<(), StoreError> {
@@ -91,16 +116,23 @@ impl<'a> Frames<'a> {
             return Ok(());
         };
         let file = self.volumes.get(volume)?;
-        if !self.wanted.is_empty() {
-            // An index that cannot be read hides nothing.
-            if let Ok(spots) = block.spots(file, &self.wanted, self.span.from) {
-                self.spots
-                    .extend(spots.into_iter().map(|spot| (volume, spot)));
-                return Ok(());
-            }
+        // An index that cannot be read hides nothing.
+        let spots = block.spots(file, &self.wanted, self.span.from).ok();
+        if let Some(spots) = spots.as_ref().filter(|_| !self.wanted.is_empty()) {
+            let spots = spots.iter().map(|spot| (volume, *spot));
+            self.spots.extend(spots);
+            return Ok(());
         }
         let bytes = file.read(block.at, usize::try_from(block.bytes).unwrap_or(0))?;
-        self.take(volume, frames(&bytes).collect());
+        let Some(spots) = spots else {
+            self.take(volume, pieces(&bytes, End::Whole));
+            return Ok(());
+        };
+        for spot in spots {
+            let from = usize::try_from(spot.at.saturating_sub(block.at)).unwrap_or(usize::MAX);
+            let own = bytes.get(from..from.saturating_add(spot.size));
+            self.take_exactly(volume, spot, own.unwrap_or_default());
+        }
         Ok(())
     }
 
@@ -110,7 +142,7 @@ impl<'a> Frames<'a> {
             .get(volume)
             .and_then(|file| file.read(spot.at, spot.size));
         if let Some(bytes) = self.unless_pruned(volume, read)? {
-            self.take(volume, frames(&bytes).collect());
+            self.take_exactly(volume, spot, &bytes);
         }
         Ok(())
     }
@@ -135,7 +167,7 @@ impl Iterator for Frames<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if let Some(frame) = self.ready.pop_front() {
-                return Some(Ok(frame));
+                return Some(frame);
             }
             if let Err(error) = self.refill()? {
                 return Some(Err(error));

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::frame::Frame;
+use super::head::Head;
 use super::segment::{Entry, Hash};
 use super::terms::{SHELVES, Sought, Term, Wanted, terms_of};
 use crate::clock::Moment;
@@ -107,11 +108,11 @@ impl Block {
                 at = at.saturating_add(*size);
                 spot
             });
-        let frames = frames.zip(chosen).filter(|(_, chosen)| *chosen);
-        Ok(frames
-            .map(|(spot, _)| spot)
-            .filter(|spot| spot.time >= from)
-            .collect())
+        let frames = frames.zip(chosen).enumerate();
+        let frames = frames.filter(|(slot, (spot, chosen))| {
+            *chosen && (spot.time >= from || directory.unread.contains(slot))
+        });
+        Ok(frames.map(|(_, (spot, _))| spot).collect())
     }
 
     /// Which segments hold one of these.
@@ -189,6 +190,7 @@ pub(super) struct Gathering {
     end: Moment,
     hash: Hash,
     bytes: u64,
+    last: u64,
     times: Vec<u64>,
     sizes: Vec<u64>,
     unread: Vec<usize>,
@@ -202,7 +204,8 @@ impl Gathering {
         if slot == 0 {
             self.first = number;
         }
-        self.times.push(frame.time.as_nanos());
+        self.last = number;
+        self.times.push(frame.time.max(self.end).as_nanos());
         self.sizes.push(frame.size());
         self.bytes += frame.size();
         self.end = self.end.max(frame.time);
@@ -222,6 +225,21 @@ impl Gathering {
         self.terms.dedup();
     }
 
+    /// Takes in segments up to `head` whose bounds are lost, `first` their first.
+    pub(super) fn add_torn(&mut self, first: u64, head: Head, size: u64) {
+        let slot = self.times.len();
+        if slot == 0 {
+            self.first = first;
+        }
+        self.last = head.number;
+        self.hash = head.hash;
+        self.times.push(self.end.as_nanos());
+        self.sizes.push(size);
+        self.bytes += size;
+        self.begin = Some(Moment::ZERO);
+        self.unread.push(slot);
+    }
+
     pub(super) fn is_complete(&self) -> bool {
         self.times.len() >= BLOCK
     }
@@ -238,7 +256,7 @@ impl Gathering {
             at,
             bytes: gathered.bytes,
             first: gathered.first,
-            count: gathered.times.len() as u64,
+            count: (gathered.last + 1).saturating_sub(gathered.first),
             begin: gathered.begin.unwrap_or(Moment::ZERO),
             end: gathered.end,
             hash: gathered.hash,

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::frame::Frame;
+use super::frame::{End, Piece, pieces};
 use super::head::Head;
 use super::segment::Hash;
 use crate::clock::Moment;
@@ -56,25 +56,21 @@ impl Reach {
         &self,
         volume: u64,
         volumes: &mut Volumes<'_>,
-    ) -> Result<Vec<Frame>, StoreError> {
+    ) -> Result<Vec<Piece>, StoreError> {
         if self.loose >= self.length {
             return Ok(Vec::new());
         }
         let file = volumes.get(volume)?;
-        let length = self.length.min(file.size()?).saturating_sub(self.loose);
+        let size = file.size()?;
+        let length = self.length.min(size).saturating_sub(self.loose);
         let bytes = file.read(self.loose, usize::try_from(length).unwrap_or(0))?;
-        Ok(frames(&bytes).collect())
+        let end = if size < self.length {
+            End::Cut
+        } else {
+            End::Whole
+        };
+        Ok(pieces(&bytes, end))
     }
-}
-
-/// The whole frames at the front.
-pub(super) fn frames(bytes: &[u8]) -> impl Iterator<Item = Frame> {
-    let mut rest = bytes;
-    std::iter::from_fn(move || {
-        let (frame, behind) = Frame::read(rest)?;
-        rest = behind;
-        Some(frame)
-    })
 }
 
 /// The day of a moment, counted from 1970, given what to add to it to get UTC.

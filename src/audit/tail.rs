@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::event::{Event, Intent};
-use super::frame::Frame;
+use super::frame::{Frame, Piece};
 use super::frames::{blocks, volumes};
 use super::head::{Head, HeadFile};
 use super::index::Gathering;
@@ -180,7 +180,20 @@ impl Tail {
         let mut head = self.before_loose(store)?;
         let mut length = self.reach.loose;
         let mut lexicon = Lexicon::of(store);
-        for frame in &loose {
+        for piece in &loose {
+            let frame = match piece {
+                Piece::Whole(frame) => frame,
+                Piece::Torn { size, before } => {
+                    let first = head.number + 1;
+                    head = before.map_or(was, |before| Head {
+                        number: before.saturating_sub(1),
+                        ..head
+                    });
+                    self.gathering.add_torn(first, head, *size);
+                    length += size;
+                    continue;
+                }
+            };
             head = Head {
                 number: head.number + 1,
                 hash: frame.hash(),

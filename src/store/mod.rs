@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 pub use copying::{Copying, Pairs};
 use folder::Making;
 pub use keys::{Space, last_number, numbered, paired};
-pub use value::{ValueError, as_bytes, decode, encode};
+pub use value::{ValueError, as_bytes, decode, decode_all, encode};
 pub use volume::{Volume, Volumes};
 pub use writer::{Changes, Durable, Fault};
 

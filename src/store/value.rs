@@ -38,6 +38,21 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ValueError> {
     }
 }
 
+/// As [`decode`], of bytes with nothing behind the value.
+///
+/// # Errors
+/// As there, and when something is behind it.
+pub fn decode_all<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ValueError> {
+    match bytes.split_first() {
+        Some((&VERSION, rest)) => match postcard::take_from_bytes(rest) {
+            Ok((value, [])) => Ok(value),
+            _ => Err(ValueError::Damaged),
+        },
+        Some((&version, _)) => Err(ValueError::Version(version)),
+        None => Err(ValueError::Damaged),
+    }
+}
+
 /// Bytes are written all at once, and not one by one as any list is.
 pub mod as_bytes {
     use serde::{Deserialize as _, Deserializer, Serializer};

@@ -174,3 +174,86 @@ fn an_event_whose_name_is_gone_is_an_error_and_not_left_out() {
         "what is in no segment yet"
     );
 }
+
+/// Events that can be read, and errors.
+fn readable(bench: &Bench, filter: Filter) -> (usize, usize) {
+    bench.flush();
+    let (whole, damaged): (Vec<_>, Vec<_>) = events(bench.store(), filter)
+        .unwrap()
+        .partition(|found| found.is_ok());
+    let whole: Vec<_> = whole.into_iter().map(Result::unwrap).collect();
+    (calls(&whole).len(), damaged.len())
+}
+
+/// Turns over every bit of a byte of the front of a segment.
+fn damage(path: &std::path::Path, at: u64) {
+    let file = File::options().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[!byte[0]], at).unwrap();
+}
+
+fn of_agent() -> Filter {
+    Filter {
+        agent: Some("scout".into()),
+        from: Some(START.before(HOUR)),
+        ..Filter::default()
+    }
+}
+
+#[test]
+fn a_damaged_front_at_the_end_of_the_log_hides_no_other_segment_before_or_after_a_restart() {
+    for segment in [0, 2, 4] {
+        for offset in 0..12 {
+            let mut bench = Bench::new();
+            some_calls(&bench, 48 * 5);
+            let segments = bench.segments();
+            assert_eq!(segments.len(), 5);
+            let before: usize = segments[..segment]
+                .iter()
+                .map(|found| 12 + found.bytes)
+                .sum();
+            damage(&bench.volume(), (before + offset) as u64);
+            // A time that is wrong costs nothing; a length costs its segment.
+            let lost = usize::from(offset < 4);
+            for filter in [Filter::default(), of_agent()] {
+                let read = readable(&bench, filter);
+                assert_eq!(read, (48 * (5 - lost), lost), "{segment} {offset}");
+            }
+            bench.restart();
+            some_calls(&bench, 48 * 2);
+            for _ in 0..2 {
+                for filter in [Filter::default(), of_agent()] {
+                    let read = readable(&bench, filter);
+                    assert_eq!(read, (48 * (7 - lost), lost), "{segment} {offset}");
+                }
+                // Another day: what was loose is in a block then.
+                bench.log().close().wait_blocking().unwrap();
+                bench.clock.advance(24 * HOUR);
+                bench.log().close().wait_blocking().unwrap();
+                bench.restart();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_front_in_a_block_hides_no_other_segment() {
+    for offset in 0..12 {
+        let mut bench = Bench::new();
+        some_calls(&bench, 48 * 5);
+        let first = bench.segments()[0].bytes;
+        let path = bench.volume();
+        bench.clock.advance(24 * HOUR);
+        bench.log().close().wait_blocking().unwrap();
+        damage(&path, (12 + first + offset) as u64);
+        let lost = usize::from(offset < 4);
+        for _ in 0..2 {
+            for filter in [Filter::default(), of_agent()] {
+                let read = readable(&bench, filter);
+                assert_eq!(read, (48 * (5 - lost), lost), "{offset}");
+            }
+            bench.restart();
+        }
+    }
+}
