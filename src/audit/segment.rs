@@ -15,7 +15,7 @@ use crate::budget::{Revision, Scope};
 use crate::clock::{Moment, nanos};
 use crate::outcome::End;
 use crate::step::Step;
-use crate::store::{Changes, StoreError, ValueError, decode};
+use crate::store::{Changes, StoreError, ValueError, decode, encode};
 
 /// The hash of a segment's bytes.
 pub(super) type Hash = [u8; 32];
@@ -269,4 +269,15 @@ fn call(row: Row, begin: Moment, lexicon: &mut Lexicon<'_>) -> Result<Call, Stor
         error: row.error.map(|error| lexicon.text(error)).transpose()?,
     };
     Ok(Call { intent, settlement })
+}
+
+/// A packed call, without the texts it spells out.
+const CALL_BYTES: usize = 60;
+
+/// About how many bytes an event comes to in a segment.
+pub(super) fn weight(event: &Event) -> usize {
+    match event {
+        Event::Call(call) => CALL_BYTES + call.intent.path.len() + call.intent.step.step.len(),
+        other => encode(other).map_or(0, |bytes| bytes.len()),
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::event::{Event, Intent};
+use super::event::Intent;
 use super::frame::{Frame, Piece};
 use super::frames::{blocks, volumes};
 use super::head::{Head, HeadFile};
@@ -14,7 +14,7 @@ use super::index::Gathering;
 use super::names::{Lexicon, Names};
 use super::reach::{Reach, day_of};
 use super::retention::pruned;
-use super::segment::{Entry, Place, Segment};
+use super::segment::{Entry, Place, Segment, weight};
 use crate::clock::Moment;
 use crate::store::{Changes, Space, Store, StoreError, decode, encode, last_number, numbered};
 
@@ -51,8 +51,6 @@ pub struct Interrupted {
 const SEGMENT_EVENTS: usize = 48;
 const SEGMENT_BYTES: usize = 4096;
 const SEGMENT_SPAN: Duration = Duration::from_mins(1);
-/// A packed call, without the texts it spells out.
-const CALL_BYTES: usize = 60;
 /// While calls end faster than this, several segments are written together,
 /// since each writing waits for the disk.
 const BETWEEN_WRITES: Duration = Duration::from_millis(50);
@@ -398,13 +396,5 @@ impl Tail {
                 file.write(head);
             }
         });
-    }
-}
-
-/// About how many bytes an event comes to in a segment.
-fn weight(event: &Event) -> usize {
-    match event {
-        Event::Call(call) => CALL_BYTES + call.intent.path.len() + call.intent.step.step.len(),
-        other => encode(other).map_or(0, |bytes| bytes.len()),
     }
 }
