@@ -57,7 +57,7 @@ pub(super) fn prepare(folder: &Path, if_missing: IfMissing) -> Result<(), StoreE
     if entries > 0 {
         return Err(StoreError::NotAStore(folder.to_owned()));
     }
-    if if_missing == IfMissing::Fail {
+    if if_missing == IfMissing::Fail && !is_finished(&unfinished) {
         return Err(StoreError::Missing(folder.to_owned()));
     }
     std::fs::create_dir_all(folder).map_err(io(folder))?;
@@ -75,9 +75,18 @@ pub(super) enum Making {
 }
 
 impl Making {
-    /// For whoever has the lock. Clears away what a kill left of an earlier try.
+    /// For whoever has the lock. Clears away what a kill left of an earlier
+    /// try, unless only the marker's last name was lost, with the power.
     pub(super) fn of(folder: &Path) -> Result<Self, StoreError> {
         if folder.join(MARKER).exists() {
+            return Ok(Self::Over);
+        }
+        let unfinished = folder.join(UNFINISHED_MARKER);
+        if is_finished(&unfinished) {
+            name(folder).map_err(|error| StoreError::Io {
+                path: unfinished,
+                error,
+            })?;
             return Ok(Self::Over);
         }
         for path in [DATABASE, volume::FOLDER].map(|name| folder.join(name)) {
@@ -97,11 +106,26 @@ pub(super) fn finish(folder: &Path) -> Result<(), StoreError> {
     let path = folder.join(UNFINISHED_MARKER);
     File::create(&path)
         .and_then(|mut file| {
-            file.write_all(format!("format {FORMAT}\n").as_bytes())?;
+            file.write_all(text().as_bytes())?;
             file.sync_all()
         })
-        .and_then(|()| std::fs::rename(&path, folder.join(MARKER)))
+        .and_then(|()| name(folder))
         .map_err(|error| StoreError::Io { path, error })
+}
+
+fn text() -> String {
+    format!("format {FORMAT}\n")
+}
+
+/// It is written in full only when the database is there and begun.
+fn is_finished(unfinished: &Path) -> bool {
+    std::fs::read_to_string(unfinished).is_ok_and(|found| found == text())
+}
+
+/// Gives the marker its last name, on disk.
+fn name(folder: &Path) -> std::io::Result<()> {
+    std::fs::rename(folder.join(UNFINISHED_MARKER), folder.join(MARKER))?;
+    File::open(folder)?.sync_all()
 }
 
 /// Held until the file is dropped.

@@ -80,6 +80,24 @@ fn a_store_whose_making_was_cut_is_made_to_its_end() {
 }
 
 #[test]
+fn a_store_whose_marker_lost_its_last_name_with_the_power_keeps_what_it_holds() {
+    for if_missing in [IfMissing::Create, IfMissing::Fail] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path()).unwrap();
+        let mut changes = Changes::default();
+        changes.put(Space::Job, &numbered(7), &"seven");
+        store.write(changes).wait_blocking().unwrap();
+        drop(store);
+        let marker = folder.path().join(folder::MARKER);
+        std::fs::rename(&marker, folder.path().join("tidegate-store.new")).unwrap();
+        let store = Store::open(folder.path(), if_missing, 0).unwrap();
+        let found = store.get::<String>(Space::Job, &numbered(7)).unwrap();
+        assert_eq!(found.as_deref(), Some("seven"));
+        assert!(marker.exists());
+    }
+}
+
+#[test]
 fn a_database_that_is_gone_or_unreadable_is_not_made_anew() {
     for damage in ["", "noise that was a log once"] {
         let folder = tempfile::tempdir().unwrap();
