@@ -43,7 +43,8 @@ impl Store {
         self.write(changes).wait_blocking()?;
         match read.recv() {
             Ok(pairs) => pairs.map_err(|error| self.database(&error)),
-            Err(_) => self.settle().map(|()| Pairs::new()),
+            // Whoever was to read them is gone without a word.
+            Err(_) => Err(StoreError::Unwritten(super::writer::closed())),
         }
     }
 

@@ -133,7 +133,7 @@ impl Durable {
     }
 }
 
-fn closed() -> Fault {
+pub(super) fn closed() -> Fault {
     Fault::Broken("the store is closed".into())
 }
 
