@@ -330,9 +330,14 @@ fn scope_json(scope: &Scope) -> Value {
     json!({"scope": scope.kind(), "name": scope.name()})
 }
 
-/// A scope where a target stands elsewhere.
+/// A scope where a target stands elsewhere: a host and a class are targets,
+/// a pool and a group are told from them by their kind.
 fn on_scope_json(scope: &Scope) -> Value {
-    json!({"scope": scope.kind(), "target": scope.name()})
+    let target = match scope {
+        Scope::Host(_) | Scope::Class(..) => scope.name(),
+        Scope::Pool(_) | Scope::Group(_) => scope.to_string(),
+    };
+    json!({"scope": scope.kind(), "target": target})
 }
 
 fn step_json(step: &Step) -> Value {

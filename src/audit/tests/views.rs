@@ -522,3 +522,25 @@ fn every_envelope_is_listed_with_the_time_it_came_into_force_first() {
     assert_eq!(rows[0]["layers"][0]["pool"], "github");
     assert_eq!(envelope(bench.store(), Revision(9)).unwrap(), None);
 }
+
+#[test]
+fn a_decision_on_several_targets_names_them_as_an_operator_would() {
+    for scope in [
+        Scope::Pool("github".into()),
+        Scope::Group("github".into()),
+        Scope::Host("https://api.github.com".parse().unwrap()),
+    ] {
+        let event = Event::Released {
+            scope: scope.clone(),
+            by: "me".into(),
+            note: "".into(),
+            at: START,
+        };
+        let decision = decision_json(&found(event)).unwrap();
+        let target = decision["target"].as_str().unwrap();
+        match &scope {
+            Scope::Host(origin) => assert_eq!(target, origin.to_string()),
+            several => assert_eq!(target.parse::<Scope>().unwrap(), *several),
+        }
+    }
+}
