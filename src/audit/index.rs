@@ -216,13 +216,11 @@ impl Gathering {
         };
         let begin = entries.iter().map(|entry| entry.event.begin()).min();
         self.begin = self.begin.into_iter().chain(begin).min();
-        let from = self.terms.len();
         let terms = entries.iter().flat_map(|entry| terms_of(&entry.event));
-        self.terms.extend(terms.map(|term| (term, slot)));
-        if let Some(own) = self.terms.get_mut(from..) {
-            own.sort_unstable();
-        }
-        self.terms.dedup();
+        let mut own: Vec<_> = terms.collect();
+        own.sort_unstable();
+        own.dedup();
+        self.terms.extend(own.into_iter().map(|term| (term, slot)));
     }
 
     /// Takes in segments up to `head` whose bounds are lost, `first` their first.
