@@ -229,6 +229,34 @@ fn a_refresh_first_completes_what_an_earlier_run_left() {
 }
 
 #[test]
+fn a_run_that_completes_what_was_left_asks_nothing_again_after_an_earlier_refresh_either() {
+    let target = Target::start(Script::new(versioned));
+    let site = Site::new(&rule(&target, "100/s", 20));
+    let line = |id: &str| json!({"id": id, "url": target.url(&format!("/{id}"))});
+    site.tasks([line("a"), line("b")]);
+    site.run().end().with(0);
+    site.tasks([line("a")]);
+    refresh(&site).end().with(0);
+    site.configure(&rule(&target, "20/s", 1));
+    let more = (0..40).map(|number| line(&number.to_string()));
+    site.tasks([line("a"), line("b")].into_iter().chain(more));
+    let run = site.run();
+    eventually("some are asked", || target.arrivals().len() >= 8);
+    run.signal("TERM");
+    run.end().with(143);
+
+    site.configure(&rule(&target, "1000/s", 100));
+    let said = refresh(&site).end().with(0);
+    assert!(said.err.contains("refreshes nothing"), "{}", said.err);
+    let arrivals = arrived(&target);
+    let times = |path: &str| arrivals.iter().filter(|arrived| *arrived == path).count();
+    assert_eq!(
+        (arrivals.len(), times("GET /a"), times("GET /b")),
+        (43, 2, 1)
+    );
+}
+
+#[test]
 fn a_refresh_without_an_answer_leaves_what_is_known_for_the_next_one() {
     let script = Script::new(|request: &Request, earlier| -> Answer {
         match earlier {

@@ -173,8 +173,8 @@ impl Job {
     /// When the store cannot be read or written.
     pub fn begin_refresh(&self) -> Result<Begun, StoreError> {
         let record = self.record();
-        lock(&self.refresh).complete_reads = CompleteReads::AskedAgain;
         if record.round.state == State::Open {
+            self.ask_again();
             return Ok(Begun::Resumed);
         }
         if self.pending().next().transpose()?.is_some() {
@@ -187,7 +187,12 @@ impl Job {
             outcomes: record.outcomes,
             state: State::Open,
         })?;
+        self.ask_again();
         Ok(Begun::Next)
+    }
+
+    fn ask_again(&self) {
+        lock(&self.refresh).complete_reads = CompleteReads::AskedAgain;
     }
 
     /// The list of a refresh has been gone through, and everything is complete.
