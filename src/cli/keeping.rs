@@ -20,8 +20,9 @@ pub(super) struct Keeping {
     /// Every GET and HEAD of the list that is complete is asked once more, with the entity tag and
     /// the date of its last answer (RFC 9110, section 13.1) unless the task has conditions of its
     /// own. A 304 keeps the body of before, a 200 replaces it; either adds a line to
-    /// results.jsonl, where the last line of an id counts. A refresh that was interrupted goes on
-    /// when it is started again; the next one starts when everything is done.
+    /// results.jsonl, where the last line of an id counts, for the exit code as well: 3 as long
+    /// as the last line of any task of DIR is without an answer. A refresh that was interrupted
+    /// goes on when it is started again; the next one starts when everything is done.
     #[arg(long, conflicts_with = "dry_run")]
     pub(super) refresh: bool,
     /// Keep every exchange in WARC files as well, in DIR/warc

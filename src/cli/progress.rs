@@ -103,17 +103,17 @@ impl Progress {
         }
         let message = self.message(&snapshot);
         if !watched {
-            let record = self.job.record().of_round();
+            let record = self.job.record();
             say(&format!(
                 "{}/{} {message}",
-                record.results,
-                record.accepted()
+                record.complete(),
+                record.tasks()
             ));
             return;
         }
-        let record = self.job.record().of_round();
-        self.whole.set_length(record.accepted());
-        self.whole.set_position(record.results);
+        let record = self.job.record();
+        self.whole.set_length(record.tasks());
+        self.whole.set_position(record.complete());
         self.whole.set_message(message);
         for (line, lane) in self.lines.iter().zip(
             snapshot

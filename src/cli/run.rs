@@ -218,7 +218,7 @@ async fn with_gate(
         let closed = archive.close();
         closed.unwrap_or_else(|error| fail(in_folder(archive.folder(), &error)));
     }
-    let record = job.record().of_round();
+    let record = job.record();
     summary(&args.out, &record);
     if let Some(failure) = failed {
         return Err(failure);
@@ -277,7 +277,7 @@ fn unanswered(record: &JobRecord) -> u64 {
 }
 
 fn summary(out: &Path, record: &JobRecord) {
-    let left = record.accepted().saturating_sub(record.results);
+    let left = record.pending();
     let counts = Outcome::ALL
         .into_iter()
         .filter(|outcome| record.outcome(*outcome) > 0);

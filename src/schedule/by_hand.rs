@@ -77,7 +77,7 @@ pub fn retry(
         ),
         at: admission.clock().now(),
     };
-    let mark = |changes: &mut Changes| job.mark(changes, &line.id, place, line.outcome);
+    let mark = |changes: &mut Changes| job.mark(changes, task, place, line);
     admission.log().note_with(event, mark).detach();
     Ok(Again::Marked)
 }

@@ -18,10 +18,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-pub use again::{marked, superseded};
+pub use again::{Counting, counting, marked};
 pub use new_task::NewTask;
 pub use record::JobRecord;
-use record::{Intake, Outcomes};
+use record::{Intake, Outcomes, Placed};
 use refresh::Refresh;
 pub use refresh::{Begun, Earlier, Round, Validators};
 pub use whole_list::ListDigest;
@@ -70,10 +70,8 @@ pub struct Accepted {
 pub struct Job {
     store: Arc<Store>,
     number: u64,
-    out: String,
-    /// The number of the next task. Held while ids are looked up: a task that
-    /// ends does not wait for that.
-    next: Mutex<u64>,
+    /// Held while ids are looked up: a task that ends does not wait for that.
+    intake: Mutex<Intake>,
     outcomes: Mutex<Outcomes>,
     refresh: Mutex<Refresh>,
 }
@@ -98,7 +96,7 @@ impl Job {
         );
         // Its number is its own from now on, before it has any task.
         let mut changes = Changes::default();
-        changes.put(Space::Job, &numbered(job.number), &job.intake(0));
+        changes.put(Space::Job, &numbered(job.number), &*lock(&job.intake));
         job.store.write(changes).detach();
         job.store.settle()?;
         Ok(job)
@@ -112,17 +110,13 @@ impl Job {
         Self {
             store,
             number,
-            out: record.out,
-            next: Mutex::new(record.next),
+            intake: Mutex::new(Intake {
+                out: record.out,
+                next: record.next,
+                replaced: record.replaced,
+            }),
             outcomes: Mutex::new(outcomes),
             refresh: Mutex::new(Refresh::of(record.round)),
-        }
-    }
-
-    fn intake(&self, next: u64) -> Intake {
-        Intake {
-            out: self.out.clone(),
-            next,
         }
     }
 
@@ -161,7 +155,14 @@ impl Job {
     pub fn all(store: &Store) -> Result<Vec<(u64, JobRecord)>, StoreError> {
         let jobs = store.scan::<Intake>(Space::Job, ..);
         jobs.map(|entry| {
-            let (key, Intake { out, next }) = entry?;
+            let (
+                key,
+                Intake {
+                    out,
+                    next,
+                    replaced,
+                },
+            ) = entry?;
             let Outcomes { results, counts } =
                 store.get(Space::Outcomes, &key)?.unwrap_or_default();
             let record = JobRecord {
@@ -169,6 +170,7 @@ impl Job {
                 next,
                 results,
                 outcomes: counts,
+                replaced,
                 round: store.get(Space::Round, &key)?.unwrap_or_default(),
             };
             Ok((last_number(&key), record))
@@ -185,13 +187,18 @@ impl Job {
     /// What is known of it as a whole.
     #[must_use]
     pub fn record(&self) -> JobRecord {
-        let next = *lock(&self.next);
+        let Intake {
+            out,
+            next,
+            replaced,
+        } = lock(&self.intake).clone();
         let Outcomes { results, counts } = lock(&self.outcomes).clone();
         JobRecord {
-            out: self.out.clone(),
+            out,
             next,
             results,
             outcomes: counts,
+            replaced,
             round: lock(&self.refresh).round,
         }
     }
@@ -218,7 +225,7 @@ impl Job {
     /// When the store cannot be read.
     pub fn accept(&self, tasks: Vec<NewTask>, now: Moment) -> Result<Accepted, StoreError> {
         let any_marked = self.has_marks()?;
-        let mut next = lock(&self.next);
+        let mut intake = lock(&self.intake);
         let refresh = *lock(&self.refresh);
         let mut changes = Changes::default();
         let mut fresh: HashMap<Vec<u8>, Known> = HashMap::new();
@@ -241,9 +248,12 @@ impl Job {
                     if marked {
                         changes.delete(Space::Again, &id_key);
                     }
-                    again += u64::from(before.is_some());
-                    let number = *next;
-                    *next += 1;
+                    if let Some(before) = before {
+                        again += 1;
+                        self.replace(&mut changes, &mut intake, before.number)?;
+                    }
+                    let number = intake.next;
+                    intake.next += 1;
                     let kept = Record::new(task, now);
                     changes.put(Space::Task, &self.key(number), &kept);
                     changes.put(Space::TaskId, &id_key, &Known { content, number });
@@ -258,7 +268,7 @@ impl Job {
                 }
             }
         }
-        changes.put(Space::Job, &numbered(self.number), &self.intake(*next));
+        changes.put(Space::Job, &numbered(self.number), &*intake);
         Ok(Accepted {
             new,
             again,
@@ -337,6 +347,12 @@ impl Job {
         let text = serde_json::to_string(line).unwrap_or_default();
         changes.delete(Space::Task, &self.key(task.number));
         changes.put(Space::Result, &self.key(place), &text);
+        let outcome = line.outcome;
+        changes.put(
+            Space::Placed,
+            &self.key(task.number),
+            &Placed { place, outcome },
+        );
         self.remember(changes, place, line, validators);
         changes.put(Space::Outcomes, &numbered(self.number), &*outcomes);
         (place, text)

@@ -31,8 +31,8 @@ mod worker;
 
 pub use fetch::Fetch;
 pub use job::{
-    Accepted, Begun, Earlier, Job, JobRecord, ListDigest, NewTask, Round, Standing, Validators,
-    marked, pending, results, superseded,
+    Accepted, Begun, Counting, Earlier, Job, JobRecord, ListDigest, NewTask, Round, Standing,
+    Validators, counting, marked, pending, results,
 };
 pub use ok_status::{OkStatus, OkStatusError, OkStatusProblem};
 pub use order::{Cancelled, Handle, Schedule, Started, Stop, Stopped, SubmitError, Submitted};

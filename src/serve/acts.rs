@@ -13,7 +13,7 @@ use crate::clock::Clock as _;
 use crate::outcome::Outcome;
 use crate::schedule::by_hand::{Again, cancel, retry};
 use crate::schedule::task::Record;
-use crate::schedule::{Cancelled, Job, ResultLine, pending, results, superseded};
+use crate::schedule::{Cancelled, Counting, Job, ResultLine, counting, pending};
 
 /// What became of tasks, counted.
 type Counts = BTreeMap<&'static str, u64>;
@@ -148,14 +148,10 @@ impl Acting<'_> {
 
     fn retry(&mut self, job: &Job, ambiguous: Ambiguous) -> Result<(), AnswerError> {
         let store = &self.desk.store;
-        let gone = superseded(store, job.number())?;
         // The last line of an id counts.
         let mut meant: HashMap<Arc<str>, (u64, ResultLine)> = HashMap::new();
-        for (place, line) in (0..).zip(results(store, job.number())) {
-            let line = line?;
-            if gone.contains(&place) {
-                continue;
-            }
+        for result in counting(store, job.number()) {
+            let Counting { place, line } = result?;
             let Ok(line) = serde_json::from_str::<ResultLine>(&line) else {
                 continue;
             };

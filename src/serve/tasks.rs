@@ -15,8 +15,8 @@ use crate::clock::{Clock, Moment, wall_offset};
 use crate::outcome::Outcome;
 use crate::schedule::task::Record;
 use crate::schedule::{
-    Handle, Job, JobRecord, LaneView, Snapshot, Stopped, TaskState, TaskView, marked, pending,
-    results, superseded, without_userinfo,
+    Handle, Job, JobRecord, LaneView, Snapshot, Stopped, TaskState, TaskView, counting, marked,
+    pending, results, without_userinfo,
 };
 use crate::store::{Store, StoreError};
 
@@ -63,7 +63,7 @@ async fn live(schedule: &Handle, clock: &dyn Clock) -> Result<Live, Stopped> {
     let outlook = schedule.outlook(NAMED).await?;
     let record = schedule.job().record();
     let pace = Pace {
-        left: record.accepted().saturating_sub(record.results),
+        left: record.pending(),
         best: snapshot.best,
     };
     let forecast = forecast(&outlook, pace, clock.now(), wall_offset(clock));
@@ -71,8 +71,6 @@ async fn live(schedule: &Handle, clock: &dyn Clock) -> Result<Live, Stopped> {
 }
 
 fn job_row(number: u64, record: &JobRecord, live: Option<&Live>, offset: i64) -> Value {
-    // Of the last refresh, where there was one: what it asked again is no other task.
-    let record = &record.of_round();
     let outcomes =
         Outcome::ALL.map(|outcome| (outcome.as_str().to_owned(), record.outcome(outcome).into()));
     let mut row = json!({
@@ -80,8 +78,8 @@ fn job_row(number: u64, record: &JobRecord, live: Option<&Live>, offset: i64) ->
         "out": record.out,
         "refresh": record.round.number,
         "tasks": record.tasks(),
-        "complete": record.results.saturating_sub(record.superseded()),
-        "pending": record.accepted().saturating_sub(record.results),
+        "complete": record.complete(),
+        "pending": record.pending(),
         "outcomes": serde_json::Map::from_iter(outcomes),
     });
     if let (Some(Live { snapshot, forecast }), Some(fields)) = (live, row.as_object_mut()) {
@@ -173,12 +171,8 @@ pub(super) async fn answer(
                 send(rows, row).await;
             }
         }
-        let superseded = superseded(&store, job)?;
-        for (place, line) in (0..).zip(results(&store, job)) {
-            let line = line?;
-            if superseded.contains(&place) {
-                continue;
-            }
+        for result in counting(&store, job) {
+            let line = result?.line;
             let Ok(mut row) = serde_json::from_str::<Value>(&line) else {
                 continue;
             };

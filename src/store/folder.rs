@@ -8,7 +8,7 @@ use std::path::Path;
 use super::{DATABASE, IfMissing, StoreError, volume};
 
 /// The version of the folder's layout that this build reads and writes.
-pub(super) const FORMAT: &str = "2";
+pub(super) const FORMAT: &str = "3";
 pub(super) const MARKER: &str = "tidegate-store";
 const UNFINISHED_MARKER: &str = "tidegate-store.new";
 const LOCK: &str = "lock";

@@ -43,9 +43,13 @@ pub enum Space {
     Cut = b'c',
     /// Results, by job and place in the list.
     Result = b'k',
+    /// Where the result of a complete task is, by job and number of the task,
+    /// for as long as it counts.
+    Placed = b'z',
     /// Ids that the next list makes new tasks of, by job and hash.
     Again = b'a',
-    /// Results whose task was asked for again, by job and place.
+    /// Results that count no longer: their task was asked for again. By job
+    /// and place.
     Superseded = b'x',
 }
 

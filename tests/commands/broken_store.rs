@@ -51,7 +51,7 @@ fn a_store_of_another_format_is_left_alone() {
     site.write("store/tidegate-store", "format 99\n");
     for said in refused(&site) {
         assert!(
-            said.err.contains("format 99") && said.err.contains("format 2"),
+            said.err.contains("format 99") && said.err.contains("format 3"),
             "{}",
             said.err
         );

@@ -1,11 +1,10 @@
 //! Tasks that are complete and were asked for once more by a person.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{Job, Known};
+use super::record::{Intake, Placed};
+use super::{Job, Known, ResultLine};
 use crate::audit::TaskRef;
-use crate::outcome::Outcome;
 use crate::store::{Changes, Space, Store, StoreError, last_number, numbered};
 
 impl Job {
@@ -46,34 +45,83 @@ impl Job {
         Ok(first.transpose()?.is_some())
     }
 
-    /// The result at `place` counts no longer. To be called in the order in
-    /// which changes are written.
+    /// The result of a complete task, at `place`, counts no longer. To be
+    /// called in the order in which changes are written.
     pub(in crate::schedule) fn mark(
         &self,
         changes: &mut Changes,
-        id: &str,
+        task: TaskRef,
         place: u64,
-        outcome: Outcome,
+        line: &ResultLine,
     ) {
         let mut outcomes = super::lock(&self.outcomes);
-        if let Some(count) = outcomes.counts.get_mut(outcome as usize) {
+        if let Some(count) = outcomes.counts.get_mut(line.outcome as usize) {
             *count = count.saturating_sub(1);
         }
-        changes.put(Space::Again, &self.id_key(id), &());
-        changes.put(Space::Superseded, &self.key(place), &());
+        changes.put(Space::Again, &self.id_key(&line.id), &());
+        self.supersede(changes, task.number, place);
         changes.put(Space::Outcomes, &numbered(self.number), &*outcomes);
+    }
+
+    fn supersede(&self, changes: &mut Changes, number: u64, place: u64) {
+        changes.delete(Space::Placed, &self.key(number));
+        changes.put(Space::Superseded, &self.key(place), &());
+    }
+
+    /// A task of this number is accepted anew: its result counts no longer.
+    /// Nothing where a person has said so before.
+    pub(super) fn replace(
+        &self,
+        changes: &mut Changes,
+        intake: &mut Intake,
+        number: u64,
+    ) -> Result<(), StoreError> {
+        let placed = self.store.get(Space::Placed, &self.key(number))?;
+        if let Some(Placed { place, outcome }) = placed {
+            if let Some(count) = intake.replaced.get_mut(outcome as usize) {
+                *count += 1;
+            }
+            self.supersede(changes, number, place);
+        }
+        Ok(())
     }
 }
 
-/// The places of a job's results that count no longer.
-///
-/// # Errors
-/// When they cannot be read.
-pub fn superseded(store: &Store, job: u64) -> Result<HashSet<u64>, StoreError> {
-    let places = store.scan::<()>(Space::Superseded, super::range(job));
-    places
-        .map(|entry| entry.map(|(key, ())| last_number(&key)))
-        .collect()
+/// A result that counts, and its place.
+#[derive(Debug)]
+pub struct Counting {
+    /// Its place among all results of its job.
+    pub place: u64,
+    /// A line of JSON.
+    pub line: String,
+}
+
+/// The results of a job that count, each the last of its task, in order. Both
+/// lists are read side by side: a refresh of millions leaves as many behind.
+pub fn counting(store: &Store, job: u64) -> impl Iterator<Item = Result<Counting, StoreError>> {
+    let gone = store.scan::<()>(Space::Superseded, super::range(job));
+    let mut gone = gone.map(|entry| entry.map(|(key, ())| last_number(&key)));
+    let mut next_gone = gone.next();
+    let results = store.scan::<String>(Space::Result, super::range(job));
+    results.filter_map(move |entry| {
+        let (place, line) = match entry {
+            Ok((key, line)) => (last_number(&key), line),
+            Err(error) => return Some(Err(error)),
+        };
+        while let Some(Ok(before)) = &next_gone
+            && *before < place
+        {
+            next_gone = gone.next();
+        }
+        match next_gone.take_if(|next| !matches!(next, Ok(later) if *later > place)) {
+            Some(Ok(_)) => {
+                next_gone = gone.next();
+                None
+            }
+            Some(Err(error)) => Some(Err(error)),
+            None => Some(Ok(Counting { place, line })),
+        }
+    })
 }
 
 /// How many ids of a job wait for a list that has them.

@@ -18,15 +18,27 @@ pub struct JobRecord {
     pub results: u64,
     /// Results by outcome, in the order of [`Outcome::ALL`].
     pub(super) outcomes: [u64; Outcome::ALL.len()],
+    /// Those of them that count no longer, as their tasks were accepted anew.
+    pub(super) replaced: [u64; Outcome::ALL.len()],
     /// Where its last refresh began.
     pub round: Round,
 }
 
 /// Written when tasks are accepted.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Intake {
     pub(super) out: String,
+    /// The number of the next task.
     pub(super) next: u64,
+    /// Results, by outcome, whose tasks were accepted anew.
+    pub(super) replaced: [u64; Outcome::ALL.len()],
+}
+
+/// Where the result of a complete task is.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Placed {
+    pub(super) place: u64,
+    pub(super) outcome: Outcome,
 }
 
 /// Written when tasks are complete.
@@ -37,25 +49,33 @@ pub(super) struct Outcomes {
 }
 
 impl JobRecord {
-    /// How many tasks ended so.
+    /// How many tasks ended so, each by its last result.
     #[must_use]
     pub fn outcome(&self, outcome: Outcome) -> u64 {
-        self.outcomes.get(outcome as usize).copied().unwrap_or(0)
+        let of = |counts: &[u64]| counts.get(outcome as usize).copied().unwrap_or(0);
+        of(&self.outcomes).saturating_sub(of(&self.replaced))
     }
 
-    /// Results that count no longer: their tasks were asked for again.
+    /// Tasks that are complete and not asked for again.
     #[must_use]
-    pub fn superseded(&self) -> u64 {
-        self.results.saturating_sub(self.outcomes.iter().sum())
+    pub fn complete(&self) -> u64 {
+        let all = Outcome::ALL.into_iter();
+        all.map(|outcome| self.outcome(outcome)).sum()
+    }
+
+    /// Tasks that are accepted and not complete.
+    #[must_use]
+    pub fn pending(&self) -> u64 {
+        self.next.saturating_sub(self.results)
     }
 
     /// Tasks, each once however often it was asked for again.
     #[must_use]
     pub fn tasks(&self) -> u64 {
-        self.next.saturating_sub(self.superseded())
+        self.complete() + self.pending()
     }
 
-    /// Tasks accepted so far.
+    /// Tasks accepted so far, once more for each time that one was asked for again.
     #[must_use]
     pub fn accepted(&self) -> u64 {
         self.next

@@ -10,8 +10,7 @@ use http::HeaderMap;
 use http::header::{ETAG, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED};
 use serde::{Deserialize, Serialize};
 
-use super::{Job, JobRecord, ResultLine, lock};
-use crate::outcome::Outcome;
+use super::{Job, ResultLine, lock};
 use crate::store::{Changes, Space, StoreError, numbered};
 
 /// Where a round of a job began.
@@ -21,8 +20,6 @@ pub struct Round {
     pub number: u64,
     /// The number of its first task.
     pub(super) first: u64,
-    results: u64,
-    outcomes: [u64; Outcome::ALL.len()],
     state: State,
 }
 
@@ -151,20 +148,6 @@ pub struct Earlier {
     pub line: ResultLine,
 }
 
-impl JobRecord {
-    /// The record as far as it is of the round that is under way.
-    #[must_use]
-    pub fn of_round(&self) -> Self {
-        let mut record = self.clone();
-        record.next = record.next.saturating_sub(self.round.first);
-        record.results = record.results.saturating_sub(self.round.results);
-        for (count, before) in record.outcomes.iter_mut().zip(self.round.outcomes) {
-            *count = count.saturating_sub(before);
-        }
-        record
-    }
-}
-
 impl Job {
     /// From here on reads that are complete are asked again when they are handed over. To be called
     /// before anything is handed over; what began is durable then.
@@ -183,8 +166,6 @@ impl Job {
         self.keep_round(Round {
             number: record.round.number + 1,
             first: record.next,
-            results: record.results,
-            outcomes: record.outcomes,
             state: State::Open,
         })?;
         self.ask_again();
