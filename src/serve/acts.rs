@@ -1,53 +1,74 @@
 //! Tasks called off, or asked for again: how many, as rows.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::json;
+use tokio::runtime::Handle;
 
 use super::desk::{AnswerError, Desk, Rows, send};
 use super::question::{Act, Ambiguous, TaskFilter};
-use super::tasks::{standing, views};
+use super::tasks::{Views, standing, views};
 use crate::audit::TaskRef;
 use crate::clock::Clock as _;
 use crate::outcome::Outcome;
 use crate::schedule::by_hand::{Again, cancel, retry};
-use crate::schedule::task::Record;
 use crate::schedule::{Cancelled, Counting, Job, ResultLine, counting, pending};
 
 /// What became of tasks, counted.
 type Counts = BTreeMap<&'static str, u64>;
 
-struct Acting<'a> {
-    desk: &'a Desk,
-    wanted: HashSet<&'a str>,
-    filter: &'a TaskFilter,
+struct Acting {
+    desk: Desk,
+    /// Which runs the schedule.
+    runtime: Handle,
+    wanted: HashSet<String>,
+    filter: TaskFilter,
     found: HashSet<String>,
     counts: Counts,
+    changes: u64,
 }
 
 /// Of two at once the second would read a job that the first is changing.
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// Does it, and tells how many came to what, once it is on disk.
+/// So many changes may wait for the disk at once.
+const AHEAD: u64 = 1000;
+
+/// Does it, and tells how many came to what, once it is on disk. The record is
+/// read on a thread of its own: there may be millions of tasks, and the gate
+/// goes on meanwhile.
 pub(super) async fn answer(
     desk: &Desk,
     act: Act,
-    ids: &[String],
-    filter: &TaskFilter,
+    ids: Vec<String>,
+    filter: TaskFilter,
     rows: &Rows,
 ) -> Result<(), AnswerError> {
     let mut acting = Acting {
-        desk,
-        wanted: ids.iter().map(String::as_str).collect(),
+        desk: desk.clone(),
+        runtime: Handle::current(),
+        wanted: ids.iter().cloned().collect(),
         filter,
         found: HashSet::new(),
         counts: Counts::new(),
+        changes: 0,
     };
-    let turn = ONE_AT_A_TIME.lock().await;
-    let acted = acting.act(act).await;
-    desk.on_disk().await?;
-    drop(turn);
+    let live = match (&act, &acting.filter.state) {
+        (Act::Cancel, Some(_)) => views(desk).await,
+        _ => Views::default(),
+    };
+    let act = move || {
+        let turn = ONE_AT_A_TIME.blocking_lock();
+        let acted = acting.act(act, &live);
+        let on_disk = acting.on_disk();
+        drop(turn);
+        (acting, acted, on_disk)
+    };
+    let joined = tokio::task::spawn_blocking(act).await;
+    let (acting, acted, on_disk) =
+        joined.map_err(|error| AnswerError::Question(error.to_string()))?;
+    on_disk?;
     for (result, tasks) in &acting.counts {
         send(rows, json!({"result": result, "tasks": tasks})).await;
     }
@@ -66,8 +87,8 @@ pub(super) async fn answer(
     }
 }
 
-impl Acting<'_> {
-    async fn act(&mut self, act: Act) -> Result<(), AnswerError> {
+impl Acting {
+    fn act(&mut self, act: Act, live: &Views) -> Result<(), AnswerError> {
         for (number, _) in Job::all(&self.desk.store)? {
             let running = self.desk.schedule.as_ref();
             let running = running.filter(|schedule| schedule.job().number() == number);
@@ -77,14 +98,14 @@ impl Acting<'_> {
             };
             let Some(job) = job else { continue };
             match act {
-                Act::Cancel => self.cancel(&job).await?,
+                Act::Cancel => self.cancel(&job, live)?,
                 Act::Retry { ambiguous } => self.retry(&job, ambiguous)?,
             }
         }
         Ok(())
     }
 
-    /// Ids that were named are meant whatever else is asked for them.
+    /// Among the ids that were named, where some were, and of what was asked for.
     fn is_meant(&mut self, id: &str, state: &str, outcome: Option<&str>, target: &str) -> bool {
         let named = self.wanted.contains(id);
         if named {
@@ -97,72 +118,87 @@ impl Acting<'_> {
         *self.counts.entry(result).or_default() += 1;
     }
 
-    async fn cancel(&mut self, job: &Arc<Job>) -> Result<(), AnswerError> {
-        let live = views(self.desk).await;
+    fn on_disk(&self) -> Result<(), AnswerError> {
+        Ok(self.runtime.block_on(self.desk.on_disk())?)
+    }
+
+    /// After one more change.
+    fn keep_pace(&mut self) -> Result<(), AnswerError> {
+        self.changes += 1;
+        match self.changes.is_multiple_of(AHEAD) {
+            true => self.on_disk(),
+            false => Ok(()),
+        }
+    }
+
+    fn cancel(&mut self, job: &Arc<Job>, live: &Views) -> Result<(), AnswerError> {
+        let store = self.desk.store.clone();
         let now = self.desk.clock().now();
-        let mut meant: Vec<(TaskRef, Record)> = Vec::new();
-        for entry in pending(&self.desk.store, job.number()) {
+        let mut meant: Vec<TaskRef> = Vec::new();
+        for entry in pending(&store, job.number()) {
             let (task, record) = entry?;
-            let (state, ..) = standing(live.get(&task), &record, now);
+            let (state, ..) = standing(live.of(task), &record, now);
             let target = crate::target::locate(&record.next.url).ok();
             let target = target.map(|located| located.origin.to_string());
             if self.is_meant(&record.task.id, state, None, &target.unwrap_or_default()) {
-                meant.push((task, record));
+                meant.push(task);
             }
         }
         let running = self.desk.schedule.clone();
         let running = running.filter(|schedule| schedule.job().number() == job.number());
-        for (task, record) in meant {
+        for task in meant {
             let Some(schedule) = &running else {
-                cancel(&self.desk.gate()?.admission, job, task, &record);
-                self.count("cancelled");
+                if let Some(record) = job.load(task)? {
+                    cancel(&self.desk.gate()?.admission, job, task, &record);
+                    self.count("cancelled");
+                    self.keep_pace()?;
+                }
                 continue;
             };
-            self.count(match schedule.cancel(task).await {
+            self.count(match self.runtime.block_on(schedule.cancel(task)) {
                 Ok(Cancelled::Done) => "cancelled",
                 Ok(Cancelled::Running) => "under way",
                 // It was complete a moment ago.
                 Ok(Cancelled::Unknown) => "complete",
                 Err(stopped) => return Err(AnswerError::Question(stopped.to_string())),
             });
+            self.keep_pace()?;
         }
         self.completed(job)
     }
 
     /// An id that was named may be that of a complete task.
     fn completed(&mut self, job: &Job) -> Result<(), AnswerError> {
-        let missing: Vec<&str> = self
-            .wanted
-            .iter()
-            .copied()
-            .filter(|id| !self.found.contains(*id))
-            .collect();
-        for id in missing {
-            if job.task_of(id)?.is_some() {
-                self.found.insert(id.to_owned());
+        for id in self.missing() {
+            if job.task_of(&id)?.is_some() {
+                self.found.insert(id);
                 self.count("complete");
             }
         }
         Ok(())
     }
 
+    /// Named, and not found yet.
+    fn missing(&self) -> Vec<String> {
+        self.wanted.difference(&self.found).cloned().collect()
+    }
+
     fn retry(&mut self, job: &Job, ambiguous: Ambiguous) -> Result<(), AnswerError> {
-        let store = &self.desk.store;
-        // The last line of an id counts.
-        let mut meant: HashMap<Arc<str>, (u64, ResultLine)> = HashMap::new();
-        for result in counting(store, job.number()) {
+        let store = self.desk.store.clone();
+        // What a run that has taken up a mark already brings meanwhile is not meant.
+        let end = job.record().results;
+        for result in counting(&store, job.number()) {
             let Counting { place, line } = result?;
+            if place >= end {
+                break;
+            }
             let Ok(line) = serde_json::from_str::<ResultLine>(&line) else {
                 continue;
             };
-            let target = line.target.clone().unwrap_or_default();
-            if self.is_meant(&line.id, "complete", Some(line.outcome.as_str()), &target) {
-                meant.insert(line.id.clone(), (place, line));
-            } else {
-                meant.remove(&line.id);
+            let target = line.target.as_deref().unwrap_or_default();
+            if !self.is_meant(&line.id, "complete", Some(line.outcome.as_str()), target) {
+                continue;
             }
-        }
-        for (place, line) in meant.into_values() {
             let result = match line.outcome {
                 Outcome::Succeeded => "succeeded already",
                 Outcome::Ambiguous if ambiguous == Ambiguous::Leave => {
@@ -174,16 +210,18 @@ impl Acting<'_> {
                 },
             };
             self.count(result);
+            if result == "again" {
+                self.keep_pace()?;
+            }
         }
-        let missing: Vec<&str> = self.wanted.iter().copied().collect();
-        for id in missing {
-            if !self.found.contains(id) && job.task_of(id)?.is_some() {
-                self.found.insert(id.to_owned());
-                self.count(if job.is_marked(id)? {
+        for id in self.missing() {
+            if job.task_of(&id)?.is_some() {
+                self.count(if job.is_marked(&id)? {
                     "again already"
                 } else {
                     "not complete"
                 });
+                self.found.insert(id);
             }
         }
         Ok(())

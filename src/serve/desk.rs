@@ -84,7 +84,7 @@ impl Desk {
             Question::Explain { url, method } => {
                 send(&rows, budgets::explain(self.gate()?, &url, &method)?).await;
             }
-            Question::Tasks(filter) => tasks::answer(self, &filter, &rows).await?,
+            Question::Tasks(filter) => tasks::answer(self, filter, rows).await?,
             Question::Results { out } => {
                 let store = self.store.clone();
                 let read = move || tasks::results_of(&store, &out, &rows);
@@ -92,7 +92,7 @@ impl Desk {
                 joined.map_err(|error| AnswerError::Question(error.to_string()))??;
             }
             Question::Act { act, ids, filter } => {
-                acts::answer(self, act, &ids, &filter, &rows).await?;
+                acts::answer(self, act, ids, filter, &rows).await?;
             }
             Question::Change(change) => {
                 let row = manual::change(&self.gate()?.admission, change)?;

@@ -1,12 +1,12 @@
 //! How the work stands: as rows.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::desk::{AnswerError, Desk, Rows, send};
+use super::desk::{AnswerError, Desk, Rows};
 use super::forecast::{Pace, forecast};
 use super::question::TaskFilter;
 use crate::audit::TaskRef;
@@ -131,95 +131,179 @@ pub(super) fn results_of(store: &Arc<Store>, out: &Path, rows: &Rows) -> Result<
     Ok(())
 }
 
-/// Tasks, counted or listed.
-pub(super) async fn answer(
-    desk: &Desk,
-    filter: &TaskFilter,
-    rows: &Rows,
-) -> Result<(), AnswerError> {
-    let live = views(desk).await;
-    let store = desk.store.clone();
-    let offset = wall_offset(&*desk.clock());
-    let now = desk.clock().now();
-    let mut counts: HashMap<String, u64> = HashMap::new();
-    for (job, _) in Job::all(&store)? {
+/// Tasks, counted or listed. The record is read on a thread of its own: there
+/// may be millions, and the gate goes on meanwhile.
+pub(super) async fn answer(desk: &Desk, filter: TaskFilter, rows: Rows) -> Result<(), AnswerError> {
+    let mut told = Told {
+        store: desk.store.clone(),
+        offset: wall_offset(&*desk.clock()),
+        now: desk.clock().now(),
+        live: Views::default(),
+        counts: BTreeMap::new(),
+        filter,
+        rows,
+    };
+    let mut counted = None;
+    if let Some(schedule) = &desk.schedule {
+        let is_counted = !told.filter.list && told.filter.target.is_none();
+        match schedule.look(0).await {
+            Ok(snapshot) if is_counted => {
+                told.waiting(&snapshot);
+                counted = Some(schedule.job().number());
+            }
+            _ => told.live = views(desk).await,
+        }
+    }
+    let tell = move || told.all(counted);
+    let joined = tokio::task::spawn_blocking(tell).await;
+    joined.map_err(|error| AnswerError::Question(error.to_string()))?
+}
+
+/// The caller has gone, or the record cannot be read.
+enum Ended {
+    Unheard,
+    Failed(AnswerError),
+}
+
+impl<E: Into<AnswerError>> From<E> for Ended {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Tasks on their way to a caller. Blocks its thread.
+struct Told {
+    store: Arc<Store>,
+    offset: i64,
+    now: Moment,
+    live: Views,
+    /// By state, and by outcome where there is one.
+    counts: BTreeMap<(&'static str, Option<String>), u64>,
+    filter: TaskFilter,
+    rows: Rows,
+}
+
+impl Told {
+    /// `counted` is the job whose tasks that wait are counted already.
+    fn all(mut self, counted: Option<u64>) -> Result<(), AnswerError> {
+        match self.each_job(counted) {
+            Ok(()) | Err(Ended::Unheard) => Ok(()),
+            Err(Ended::Failed(error)) => Err(error),
+        }
+    }
+
+    fn each_job(&mut self, counted: Option<u64>) -> Result<(), Ended> {
+        let store = self.store.clone();
+        for (job, _) in Job::all(&store)? {
+            if counted != Some(job) {
+                self.pending(job)?;
+            }
+            self.complete(job)?;
+        }
+        if self.filter.list {
+            return Ok(());
+        }
+        for ((state, outcome), tasks) in std::mem::take(&mut self.counts) {
+            self.send(json!({"state": state, "outcome": outcome, "tasks": tasks}))?;
+        }
+        Ok(())
+    }
+
+    /// A schedule knows how many of its tasks are in which state.
+    fn waiting(&mut self, snapshot: &Snapshot) {
+        for (state, tasks) in [
+            ("queued", snapshot.queued),
+            ("running", snapshot.running),
+            ("backoff", snapshot.backoff),
+        ] {
+            if tasks > 0 && self.filter.takes(state, None, "") {
+                *self.counts.entry((state, None)).or_default() += tasks;
+            }
+        }
+    }
+
+    fn pending(&mut self, job: u64) -> Result<(), Ended> {
+        let store = self.store.clone();
         for entry in pending(&store, job) {
             let (task, record) = entry?;
-            let view = live.get(&task);
-            let (state, until, cause) = standing(view, &record, now);
+            let view = self.live.of(task);
+            let (state, until, cause) = standing(view, &record, self.now);
             let target = crate::target::locate(&record.next.url).ok();
             let target = target
                 .map(|located| located.origin.to_string())
                 .unwrap_or_default();
-            if !filter.takes(state, None, &target) {
+            if !self.filter.takes(state, None, &target) {
                 continue;
             }
-            *counts.entry(state.to_owned()).or_default() += 1;
-            if filter.list {
-                let row = json!({
+            if self.filter.list {
+                self.send(json!({
                     "job": job,
                     "id": record.task.id,
                     "state": state,
-                    "until": until.map(|until| rfc3339(until, offset)),
+                    "until": until.map(|until| rfc3339(until, self.offset)),
                     "cause": cause,
                     "target": target,
                     "url": without_userinfo(&record.task.call.url),
                     "agent": record.task.step.agent,
                     "attempts": record.attempts,
                     "deferrals": view.map_or(record.deferrals, |view| view.deferrals),
-                });
-                send(rows, row).await;
+                }))?;
+            } else {
+                *self.counts.entry((state, None)).or_default() += 1;
             }
         }
+        Ok(())
+    }
+
+    fn complete(&mut self, job: u64) -> Result<(), Ended> {
+        const STATE: &str = "complete";
+        let store = self.store.clone();
         for result in counting(&store, job) {
             let line = result?.line;
             let Ok(mut row) = serde_json::from_str::<Value>(&line) else {
                 continue;
             };
-            let text = |row: &Value, name: &str| {
-                row.get(name)
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-                    .to_owned()
-            };
-            let (outcome, target) = (text(&row, "outcome"), text(&row, "target"));
-            if !filter.takes("complete", Some(&outcome), &target) {
+            let text = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default();
+            let (outcome, target) = (text("outcome"), text("target"));
+            if !self.filter.takes(STATE, Some(outcome), target) {
                 continue;
             }
-            *counts.entry(format!("complete {outcome}")).or_default() += 1;
-            if filter.list
-                && let Some(fields) = row.as_object_mut()
-            {
+            if !self.filter.list {
+                let key = (STATE, Some(outcome.to_owned()));
+                *self.counts.entry(key).or_default() += 1;
+            } else if let Some(fields) = row.as_object_mut() {
                 fields.insert("job".into(), job.into());
-                fields.insert("state".into(), "complete".into());
-                send(rows, row).await;
+                fields.insert("state".into(), STATE.into());
+                self.send(row)?;
             }
         }
+        Ok(())
     }
-    if !filter.list {
-        let mut counts: Vec<_> = counts.into_iter().collect();
-        counts.sort();
-        for (state, tasks) in counts {
-            let (state, outcome) = state
-                .split_once(' ')
-                .map_or((state.as_str(), None), |(a, b)| (a, Some(b)));
-            send(
-                rows,
-                json!({"state": state, "outcome": outcome, "tasks": tasks}),
-            )
-            .await;
-        }
+
+    fn send(&self, row: Value) -> Result<(), Ended> {
+        let sent = self.rows.blocking_send(row);
+        sent.map_err(|_| Ended::Unheard)
     }
-    Ok(())
 }
 
-/// The tasks that a schedule has in memory.
-pub(super) async fn views(desk: &Desk) -> HashMap<TaskRef, TaskView> {
-    let views = match &desk.schedule {
+/// The tasks that a schedule has in memory, in the order of their numbers.
+#[derive(Default)]
+pub(super) struct Views(Vec<TaskView>);
+
+impl Views {
+    pub(super) fn of(&self, task: TaskRef) -> Option<&TaskView> {
+        let found = self.0.binary_search_by_key(&task, |view| view.task);
+        found.ok().and_then(|at| self.0.get(at))
+    }
+}
+
+pub(super) async fn views(desk: &Desk) -> Views {
+    let mut views = match &desk.schedule {
         Some(schedule) => schedule.list().await.unwrap_or_default(),
         None => Vec::new(),
     };
-    views.into_iter().map(|view| (view.task, view)).collect()
+    views.sort_unstable_by_key(|view| view.task);
+    Views(views)
 }
 
 /// How a task that is not complete stands: its state, until when, and why.
@@ -264,5 +348,39 @@ impl TaskFilter {
                 let origin = |text: &str| text.split('#').next().unwrap_or_default().to_owned();
                 wanted == target || (!wanted.contains('#') && origin(target) == wanted)
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::IfMissing;
+
+    #[test]
+    fn the_record_is_read_on_no_thread_of_the_gate() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .max_blocking_threads(1)
+            .build()
+            .unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), IfMissing::Create, 0).unwrap();
+        let desk = Desk {
+            store: Arc::new(store),
+            gate: None,
+            schedule: None,
+        };
+        runtime.block_on(async {
+            // The one thread for such work is taken, so what needs it cannot be done yet.
+            let (let_go, held) = std::sync::mpsc::channel::<()>();
+            let holding = tokio::task::spawn_blocking(move || held.recv());
+            let (rows, mut received) = tokio::sync::mpsc::channel(8);
+            let mut answer = Box::pin(answer(&desk, TaskFilter::default(), rows));
+            let first = std::future::poll_fn(|cx| std::task::Poll::Ready(answer.as_mut().poll(cx)));
+            assert!(first.await.is_pending());
+            drop(let_go);
+            answer.await.unwrap();
+            assert!(holding.await.unwrap().is_err());
+            assert!(received.recv().await.is_none());
+        });
     }
 }

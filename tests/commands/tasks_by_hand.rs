@@ -52,6 +52,37 @@ fn tasks_that_wait_are_called_off_and_no_call_of_theirs_arrives() {
 }
 
 #[test]
+fn what_waits_is_counted_as_it_is_listed_and_thousands_are_called_off() {
+    let target = prompt();
+    let site = site_of(&target, "1/day", 2500);
+    let mut run = site.run();
+    site.until_open(&mut run);
+    eventually("one task is complete, and the list is read", || {
+        let job = &site.row(&["status"])["jobs"][0];
+        (&job["complete"], &job["tasks"]) == (&json!(1), &json!(2500))
+    });
+    let listed = site.rows(&["tasks", "--list"]);
+    for row in site.rows(&["tasks"]) {
+        let alike = |other: &&Value| other["state"] == row["state"];
+        let alike = listed.iter().filter(alike).count() as u64;
+        assert_eq!(row["tasks"], alike, "{row}");
+    }
+    let counted = |words: &[&str]| -> u64 {
+        let rows = site.rows(words);
+        rows.iter().map(|row| row["tasks"].as_u64().unwrap()).sum()
+    };
+    assert_eq!(counted(&["tasks"]), 2500);
+    let queued = counted(&["tasks", "--state", "queued"]);
+    let backoff = counted(&["tasks", "--state", "backoff"]);
+    assert_eq!(queued + backoff, 2499);
+    assert_eq!(counted(&["tasks", "--target", &target.origin()]), 2500);
+    let rows = site.rows(&["tasks", "cancel", "--all"]);
+    assert_eq!(counts(&rows), [("cancelled", 2499)]);
+    run.end().with(3);
+    assert_eq!(outcomes(&site, "cancelled"), 2499);
+}
+
+#[test]
 fn on_a_store_that_nobody_runs_they_are_called_off_as_well() {
     let target = prompt();
     let site = site_of(&target, "1/day", 5);
