@@ -68,7 +68,7 @@ impl Admission {
 
     /// The tier of a pool or a group: as some lane has it, or, before any lane
     /// does, one that limits nothing yet and takes on the rules' limits with
-    /// its first lane. A pool must be one of the rules'.
+    /// its first lane. It must be one that the rules form for some call.
     fn any_tier(&self, scope: &Scope) -> Result<Option<Tier>, StoreError> {
         let of_a_lane = self.tier_of_a_lane(scope);
         if of_a_lane.is_some() {
@@ -77,7 +77,8 @@ impl Admission {
         self.load_drawing(&HashSet::from([scope.clone()]))?;
         let known = match scope {
             Scope::Pool(name) => self.rulebook().has_pool(name),
-            _ => true,
+            Scope::Group(name) => self.rulebook().can_have_group(name),
+            Scope::Host(_) | Scope::Class(..) => true,
         };
         let none_yet = || Tier {
             scope: scope.clone(),

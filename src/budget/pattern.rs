@@ -156,6 +156,24 @@ impl HostPattern {
         let front = if name.contains("://") { "" } else { "//" };
         format!("{front}{name}").into()
     }
+
+    /// True when [`Self::budget_name`] gives this name for some host.
+    pub(super) fn can_name_budget(&self, sharing: Sharing, name: &str) -> bool {
+        let (Sharing::PerHost, Hosts::Below(domain)) = (sharing, &self.hosts) else {
+            return *self.budget_name(sharing, "") == *name;
+        };
+        let whole = self.budget_name(Sharing::Together, "");
+        let around = whole.split_once(&format!("*.{domain}"));
+        let host = around.and_then(|(front, back)| name.strip_prefix(front)?.strip_suffix(back));
+        host.is_some_and(|host| {
+            let origin = format!("http://{host}").parse::<Origin>();
+            let is_host = origin.is_ok_and(|origin| origin.host() == host);
+            let front = host.strip_suffix(&**domain);
+            is_host
+                && !host.contains('*')
+                && front.is_some_and(|front| front.len() > 1 && front.ends_with('.'))
+        })
+    }
 }
 
 #[cfg(test)]

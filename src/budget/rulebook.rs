@@ -233,6 +233,27 @@ impl Rulebook {
         self.pools.contains_key(name)
     }
 
+    /// True when calls may draw from a group of this name: that of a rule, or
+    /// that of neighbours without a rule.
+    #[must_use]
+    pub fn can_have_group(&self, name: &str) -> bool {
+        if name.contains("//") {
+            let (budget, class) = match name.split_once('#') {
+                Some((budget, class)) => (budget, Some(class)),
+                None => (name, None),
+            };
+            let mut wide = self.wide.iter().filter_map(|index| self.rules.get(*index));
+            return wide.any(|Ruled { rule, .. }| {
+                let mut classes = rule.classes.iter().map(|terms| terms.rule.name.as_str());
+                rule.pattern.can_name_budget(rule.sharing, budget)
+                    && class.is_none_or(|class| classes.any(|name| name == class))
+            });
+        }
+        let origin = format!("http://{name}").parse::<Origin>();
+        let is_own = |origin: Origin| origin.host() == name && origin.group() == name;
+        !name.contains('*') && origin.is_ok_and(is_own)
+    }
+
     /// All rules, in the order given.
     pub fn rules(&self) -> impl Iterator<Item = &TargetRule> {
         self.rules.iter().map(|ruled| &ruled.rule)

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tidegate::admission::{Chosen, Lifted, Operator, Verdict};
 use tidegate::audit::{Event, envelope};
-use tidegate::budget::{Defaults, ManualKind, Never, Rulebook};
+use tidegate::budget::{ClassTerms, Defaults, ManualKind, Never, PauseScope, Rulebook, Sharing};
+use tidegate::target::{Class, ClassRule, Template};
 
 use super::house::{House, SECOND, book, max, rate, rule};
 
@@ -205,4 +206,49 @@ fn what_a_group_spent_before_a_kill_comes_back_at_its_new_rate_from_the_word_on(
     assert_eq!(house.send_all(GROUP_URL), 0);
     house.clock.advance(5 * SECOND);
     assert_eq!(house.send_all(GROUP_URL), 1);
+}
+
+#[test]
+fn a_group_that_no_call_draws_from_is_no_group() {
+    let mut each = rule("*.each.test:81", &[rate("6/s", 6)]);
+    each.sharing = Sharing::PerHost;
+    let mut classes = rule("http://*.g.test", &[rate("6/s", 6)]);
+    classes.classes.push(ClassTerms {
+        rule: ClassRule {
+            name: Class::new("search").unwrap(),
+            template: Template::parse("/search").unwrap(),
+            methods: Vec::new(),
+            query: Vec::new(),
+        },
+        limits: Vec::new(),
+        pause: PauseScope::Host,
+    });
+    let house = House::of(book(vec![classes, each, rule("one.test", &[])]));
+    for (group, is_one) in [
+        ("group:example.org", true),
+        ("group:www.example.org", false),
+        ("group:Example.org", false),
+        ("group:example.org:80", false),
+        ("group:example.org/", false),
+        ("group:*.org", false),
+        ("group:127.0.0.1", true),
+        ("group:localhost", true),
+        ("group:", false),
+        ("group:no name", false),
+        ("group://one.test", true),
+        ("group://two.test", false),
+        ("group:http://*.g.test", true),
+        ("group://*.g.test", false),
+        ("group:http://*.g.test#search", true),
+        ("group:http://*.g.test#serach", false),
+        ("group://b.each.test:81", true),
+        ("group://*.each.test:81", false),
+        ("group://each.test:81", false),
+        ("group://b.each.test", false),
+    ] {
+        let chosen = Chosen::Scope(group.parse().unwrap());
+        let held = house.gate.hold(&chosen, None, ana()).unwrap();
+        let denied = house.gate.deny(&chosen, None, ana()).unwrap();
+        assert_eq!((held, denied), (is_one, is_one), "{group}");
+    }
 }
