@@ -313,6 +313,12 @@ pub(super) fn standing(
     now: Moment,
 ) -> (&'static str, Option<Moment>, Option<&'static str>) {
     let own = record.not_before.filter(|at| *at > now);
+    // Either its list has said so, or a call of it that failed.
+    let waits = if record.failures == 0 {
+        "not_before"
+    } else {
+        "failed"
+    };
     match view {
         Some(TaskView {
             state: TaskState::Running,
@@ -321,7 +327,7 @@ pub(super) fn standing(
         Some(TaskView {
             state: TaskState::Backoff { until },
             ..
-        }) => ("backoff", Some(*until), Some("failed")),
+        }) => ("backoff", Some(*until), Some(waits)),
         // A target that must wait makes all its tasks wait.
         Some(TaskView {
             blocked: Some((cause, ready)),
@@ -332,7 +338,7 @@ pub(super) fn standing(
             blocked.and_then(|(_, ready)| ready),
             blocked.map(|(cause, _)| cause.as_str()),
         ),
-        None if own.is_some() => ("backoff", own, Some("failed")),
+        None if own.is_some() => ("backoff", own, Some(waits)),
         None => ("queued", None, None),
     }
 }

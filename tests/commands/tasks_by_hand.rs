@@ -83,6 +83,32 @@ fn what_waits_is_counted_as_it_is_listed_and_thousands_are_called_off() {
 }
 
 #[test]
+fn a_task_that_may_not_begin_yet_has_not_failed() {
+    let target = prompt();
+    let failing = Target::start(Script::always(Answer::status(500)));
+    let site = Site::new(&(rule(&target, "50/s", 1) + &rule(&failing, "50/s", 1)));
+    site.tasks([
+        json!({"id": "later", "url": target.url("/"), "not_before": "2100-01-01T00:00:00Z"}),
+        json!({"id": "fails", "url": failing.url("/"), "max_attempts": 50}),
+    ]);
+    let causes = || -> Vec<(String, String)> {
+        let rows = site.rows(&["tasks", "--list", "--state", "backoff"]);
+        let cause = |row: &Value| (text(row, "id").to_owned(), text(row, "cause").to_owned());
+        let mut causes: Vec<_> = rows.iter().map(cause).collect();
+        causes.sort();
+        causes
+    };
+    let [fails, later] = [("fails", "failed"), ("later", "not_before")]
+        .map(|(id, cause)| (id.to_owned(), cause.to_owned()));
+    let mut run = site.run();
+    site.until_open(&mut run);
+    eventually("both wait", || causes() == [fails.clone(), later.clone()]);
+    run.signal("TERM");
+    run.end().with(143);
+    assert!(causes().contains(&later), "{:?}", causes());
+}
+
+#[test]
 fn on_a_store_that_nobody_runs_they_are_called_off_as_well() {
     let target = prompt();
     let site = site_of(&target, "1/day", 5);
