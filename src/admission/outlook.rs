@@ -1,9 +1,10 @@
 //! When work that is known could be done, and which budget bounds it.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::lane::Resolved;
 use super::{Admission, Lane};
 use crate::budget::{Ahead, BucketId, ahead};
 use crate::clock::Moment;
@@ -18,7 +19,8 @@ pub struct Outlook {
     /// The budgets that take longest, the longest first; those that nobody can
     /// tell an end of go before all.
     pub slowest: Vec<Ahead>,
-    /// Tokens at targets of which nobody can tell an end.
+    /// Tokens that are wanted through lanes of which nobody can tell an end,
+    /// each once, however many of a lane's budgets have none.
     pub endless: u64,
 }
 
@@ -32,21 +34,35 @@ impl Admission {
         most: usize,
     ) -> Outlook {
         let mut wanted: HashMap<BucketId, (u64, Arc<crate::budget::Bucket>)> = HashMap::new();
+        let mut lanes: Vec<(Arc<Resolved>, u64)> = Vec::new();
         for (lane, tokens) in work {
-            for bucket in &lane.resolved().buckets {
+            let resolved = lane.resolved();
+            for bucket in &resolved.buckets {
                 let entry = wanted.entry(bucket.id());
                 entry.or_insert_with(|| (0, bucket.clone())).0 += tokens;
             }
+            lanes.push((resolved, tokens));
         }
         let (now, offset) = (self.clock.now(), self.clock.utc_offset());
-        let mut all: Vec<Ahead> = wanted
-            .into_values()
-            .filter(|(tokens, _)| *tokens > 0)
-            .map(|(tokens, bucket)| ahead(&bucket, tokens, now, offset))
-            .collect();
+        let mut stopped: HashSet<BucketId> = HashSet::new();
+        let mut all: Vec<Ahead> = Vec::with_capacity(wanted.len());
+        for (id, (tokens, bucket)) in wanted {
+            if tokens == 0 {
+                continue;
+            }
+            let ahead = ahead(&bucket, tokens, now, offset);
+            if ahead.at.is_none() {
+                stopped.insert(id);
+            }
+            all.push(ahead);
+        }
         all.sort_by_key(|ahead| (ahead.at.is_some(), Reverse(ahead.at), ahead.scope.clone()));
-        let endless = all.iter().filter(|ahead| ahead.at.is_none());
-        let endless = endless.map(|ahead| ahead.tokens).sum();
+        let is_stopped = |(resolved, _): &&(Arc<Resolved>, u64)| {
+            let mut buckets = resolved.buckets.iter();
+            !stopped.is_empty() && buckets.any(|bucket| stopped.contains(&bucket.id()))
+        };
+        let endless = lanes.iter().filter(is_stopped);
+        let endless = endless.map(|(_, tokens)| tokens).sum();
         let ends = match all.first() {
             Some(first) if endless == 0 => first.at,
             _ => None,

@@ -219,11 +219,11 @@ fn words(row: &Value) -> String {
     words.push_str(&status::outlook(row));
     let slowest = row.get("slowest").and_then(Value::as_array);
     for budget in slowest.into_iter().flatten() {
-        let [scope, name, bound, tasks, ends] = ["scope", "name", "bound", "tasks", "ends_at"]
+        let [scope, name, bound, calls, ends] = ["scope", "name", "bound", "calls", "ends_at"]
             .map(|name| budget.get(name).map(text).unwrap_or_default());
         let _ = writeln!(
             words,
-            "  {scope} {name}: {tasks} calls, {bound}, until {ends}"
+            "  {scope} {name}: {calls} calls, {bound}, until {ends}"
         );
     }
     words.push_str("nothing was sent; how long answers take and what they say is not in this\n");

@@ -108,11 +108,11 @@ pub(super) fn outlook(job: &Value) -> String {
         }
     }
     match field(job, "endless") {
-        tasks if tasks.is_empty() || tasks == "0" => {}
-        tasks => {
+        calls if calls.is_empty() || calls == "0" => {}
+        calls => {
             let _ = writeln!(
                 words,
-                "  {tasks} wait for an operator to release their target"
+                "  {calls} calls wait for an operator to release their target"
             );
         }
     }
@@ -123,11 +123,11 @@ fn bound(job: &Value) -> String {
     let Some(by) = job.get("bound_by").filter(|by| by.is_object()) else {
         return String::new();
     };
-    let [scope, name, bound, tasks] = ["scope", "name", "bound", "tasks"].map(|it| field(by, it));
+    let [scope, name, bound, calls] = ["scope", "name", "bound", "calls"].map(|it| field(by, it));
     match (scope.as_str(), bound.as_str()) {
         (_, "") => String::new(),
         ("gate", bound) => format!(": this gate does {bound} at most"),
-        _ => format!(": {tasks} calls of {scope} {name}, {bound}"),
+        _ => format!(": {calls} calls of {scope} {name}, {bound}"),
     }
 }
 

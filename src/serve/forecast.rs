@@ -31,7 +31,7 @@ pub fn forecast(outlook: &Outlook, pace: Pace, now: Moment, offset: i64) -> Map<
             let bound = format!("{best:.0} tasks a second");
             (
                 Some(later),
-                json!({"scope": "gate", "name": null, "bound": bound, "tasks": pace.left}),
+                json!({"scope": "gate", "name": null, "bound": bound, "calls": pace.left}),
             )
         }
         (ends, _) => (ends, outlook.slowest.first().map_or(Value::Null, name)),
@@ -66,6 +66,6 @@ fn name(ahead: &Ahead) -> Value {
         "scope": ahead.scope.kind(),
         "name": ahead.scope.name(),
         "bound": bound,
-        "tasks": ahead.tokens,
+        "calls": ahead.tokens,
     })
 }

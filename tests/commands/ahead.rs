@@ -45,7 +45,7 @@ fn a_dry_run_tells_the_end_and_the_budget_that_bounds_it_and_sends_nothing() {
         (text(by, "scope"), text(by, "name")),
         ("host", &*slow.origin())
     );
-    assert_eq!((text(by, "bound"), &by["tasks"]), ("6/min", &json!(31)));
+    assert_eq!((text(by, "bound"), &by["calls"]), ("6/min", &json!(31)));
     assert!(arrived(&slow).is_empty() && arrived(&fast).is_empty());
     assert!(
         !site.path("out").exists() && !site.store().exists(),

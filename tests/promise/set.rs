@@ -209,6 +209,22 @@ fn what_a_group_spent_before_a_kill_comes_back_at_its_new_rate_from_the_word_on(
 }
 
 #[test]
+fn calls_that_wait_for_an_operator_count_once_however_many_words_stop_them() {
+    let house = house();
+    let key = "http://www.d.test".parse().unwrap();
+    let lane = house.gate.lane(&key).unwrap();
+    let other = house.gate.lane(&"http://a.test".parse().unwrap()).unwrap();
+    let work = || [(lane.clone(), 5), (other.clone(), 3)];
+    assert_eq!(house.gate.outlook(work(), 9).endless, 0);
+    let group = Chosen::Scope("group:d.test".parse().unwrap());
+    for chosen in [group, Chosen::Target(key.clone())] {
+        assert!(house.gate.hold(&chosen, None, ana()).unwrap());
+        let outlook = house.gate.outlook(work(), 9);
+        assert_eq!((outlook.endless, outlook.ends), (5, None));
+    }
+}
+
+#[test]
 fn a_group_that_no_call_draws_from_is_no_group() {
     let mut each = rule("*.each.test:81", &[rate("6/s", 6)]);
     each.sharing = Sharing::PerHost;
