@@ -105,13 +105,18 @@ impl Acting {
         Ok(())
     }
 
-    /// Among the ids that were named, where some were, and of what was asked for.
+    /// Among the ids that were named, where some were, and of what was asked
+    /// for. Of one that was named in vain it is told.
     fn is_meant(&mut self, id: &str, state: &str, outcome: Option<&str>, target: &str) -> bool {
         let named = self.wanted.contains(id);
+        let takes = self.filter.takes(state, outcome, target);
         if named {
             self.found.insert(id.to_owned());
+            if !takes {
+                self.count("does not match");
+            }
         }
-        (named || self.wanted.is_empty()) && self.filter.takes(state, outcome, target)
+        (named || self.wanted.is_empty()) && takes
     }
 
     fn count(&mut self, result: &'static str) {

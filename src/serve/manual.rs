@@ -47,7 +47,7 @@ pub(super) fn change(admission: &Admission, change: Change) -> Result<Value, Ans
         Manually::Release => {
             let lifted = admission.release(&chosen, operator)?;
             let state = if lifted.is_empty() {
-                "was not held"
+                "nothing to take back"
             } else {
                 "released"
             };

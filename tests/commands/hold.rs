@@ -63,7 +63,7 @@ fn a_target_that_was_held_before_the_run_gets_no_request_until_it_is_released() 
 
     let words = ["release", &held.origin(), "--by", "bob", "--note", "agreed"];
     assert_eq!(text(&site.row(&words), "state"), "released");
-    assert_eq!(text(&site.row(&words), "state"), "was not held");
+    assert_eq!(text(&site.row(&words), "state"), "nothing to take back");
     site.run().end().with(0);
     assert_eq!(arrived(&held).len(), 5);
     let events = site.rows(&["audit", "events"]);

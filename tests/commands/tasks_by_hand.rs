@@ -151,6 +151,8 @@ fn a_task_that_failed_is_done_again_by_the_next_run_of_its_list() {
         counts(&site.rows(&["tasks", "retry", "t1", "t2"])),
         [("again already", 1), ("succeeded already", 1)]
     );
+    let words = ["tasks", "retry", "t2", "--outcome", "failed"];
+    assert_eq!(counts(&site.rows(&words)), [("does not match", 1)]);
     let status = site.row(&["status"]);
     let job = &status["jobs"][0];
     assert_eq!(

@@ -110,7 +110,7 @@ pub(in crate::cli) struct CancelArgs {
     /// Only tasks of this target
     #[arg(long, value_name = "TARGET")]
     pub(in crate::cli) target: Option<String>,
-    /// Every task that is not complete
+    /// Every task that is not complete, but for those whose call is under way
     #[arg(long, conflicts_with = "ids")]
     pub(in crate::cli) all: bool,
     #[command(flatten)]
