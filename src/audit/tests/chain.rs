@@ -180,7 +180,7 @@ fn readable(bench: &Bench, filter: Filter) -> (usize, usize) {
     bench.flush();
     let (whole, damaged): (Vec<_>, Vec<_>) = events(bench.store(), filter)
         .unwrap()
-        .partition(|found| found.is_ok());
+        .partition(Result::is_ok);
     let whole: Vec<_> = whole.into_iter().map(Result::unwrap).collect();
     (calls(&whole).len(), damaged.len())
 }
