@@ -40,16 +40,12 @@ pub struct Copied {
 /// thread; days are not let go meanwhile.
 ///
 /// # Errors
-/// When the record cannot be read, the copy cannot be written, or its end is
+/// When the record cannot be read, the copy cannot be written or has no room, or its end is
 /// not that of the record. Nothing in `folder` is a store then.
 pub fn copy(store: &Store, folder: &Path) -> Result<Copied, StoreError> {
     let _kept = store.keep();
     let copying = store.copying(folder)?;
     let still = store.still(STILL)?;
-    copying.put(&still)?;
-    for space in GROWING {
-        copying.put_space(store, *space)?;
-    }
     let of = |space: Space| {
         still
             .iter()
@@ -60,7 +56,16 @@ pub fn copy(store: &Store, folder: &Path) -> Result<Copied, StoreError> {
         let reach: Reach = decode(value).map_err(|error| damaged(store, error))?;
         volumes.insert(last_number(key), reach);
     }
+    let mut left: u64 = volumes.values().map(|reach| reach.length).sum();
+    copying.has_room(store, left)?;
+    copying.put(&still)?;
+    for space in GROWING {
+        copying.put_space(store, *space)?;
+    }
     for (volume, reach) in &volumes {
+        // The gate goes on writing meanwhile, and so may others.
+        copying.has_room(store, left)?;
+        left = left.saturating_sub(reach.length);
         copying.put_volume(store, *volume, reach.length)?;
     }
     if let Some((volume, reach)) = volumes.last_key_value() {

@@ -121,6 +121,27 @@ impl Copying {
         self.put(&piece)
     }
 
+    /// Whether so many bytes more leave what must stay free.
+    ///
+    /// # Errors
+    /// When they do not.
+    pub fn has_room(&self, from: &Store, needed: u64) -> Result<(), StoreError> {
+        let Ok(disk) = rustix::fs::statvfs(&self.folder) else {
+            return Ok(());
+        };
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        let min_free = from.writer.min_free;
+        if free >= needed.saturating_add(min_free) {
+            return Ok(());
+        }
+        Err(StoreError::NoRoom {
+            folder: self.folder.clone(),
+            free,
+            needed,
+            min_free,
+        })
+    }
+
     /// Takes over the front of a volume.
     ///
     /// # Errors

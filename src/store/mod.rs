@@ -44,6 +44,18 @@ pub enum StoreError {
     /// Where a copy was to go.
     #[error("{} is not empty: name a folder for the copy that is missing or empty", .0.display())]
     NotEmpty(PathBuf),
+    /// A copy that the disk has no room for.
+    #[error("{} has {free} bytes free: a copy takes {needed} more, and min_free = {min_free} must stay free; name a folder on another disk", folder.display())]
+    NoRoom {
+        /// Where the copy was to go.
+        folder: PathBuf,
+        /// Bytes free there.
+        free: u64,
+        /// Bytes that the copy still takes there.
+        needed: u64,
+        /// Bytes that must stay free.
+        min_free: u64,
+    },
     /// Another layout.
     #[error("{} has store format {found}; this build reads format {}: use the version of tidegate that wrote it, or another --store", folder.display(), folder::FORMAT)]
     OtherFormat {

@@ -184,6 +184,8 @@ pub(super) struct Writer {
     requests: Mutex<Option<Sender<Request>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     health: Arc<Health>,
+    /// Bytes that must stay free.
+    pub(super) min_free: u64,
 }
 
 impl Writer {
@@ -216,6 +218,7 @@ impl Writer {
             requests: Mutex::new(Some(requests)),
             thread: Mutex::new(Some(thread)),
             health,
+            min_free,
         })
     }
 

@@ -257,3 +257,14 @@ fn a_database_from_a_backup_costs_nothing_of_the_newer_record_beside_it() {
         }
     }
 }
+
+#[test]
+fn a_copy_that_would_leave_too_little_room_is_refused_and_no_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tight, to) = (folder.path().join("tight"), folder.path().join("to"));
+    let store = crate::store::Store::open(&tight, crate::store::IfMissing::Create, u64::MAX / 2);
+    let store = store.unwrap();
+    let error = copy(&store, &to).unwrap_err().to_string();
+    assert!(error.contains("min_free = "), "{error}");
+    assert!(!to.join("tidegate-store").exists());
+}
