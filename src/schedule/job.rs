@@ -10,6 +10,7 @@ mod again;
 mod new_task;
 mod record;
 mod refresh;
+mod scan;
 mod whole_list;
 
 use std::collections::{HashMap, HashSet};
@@ -24,6 +25,8 @@ pub use record::JobRecord;
 use record::{Intake, Outcomes, Placed};
 use refresh::Refresh;
 pub use refresh::{Begun, Earlier, Round, Validators};
+use scan::between;
+pub use scan::{pending, results};
 pub use whole_list::ListDigest;
 
 use super::result_line::ResultLine;
@@ -378,40 +381,6 @@ fn absolute(out: &Path) -> String {
 
 fn range(job: u64) -> std::ops::Range<Vec<u8>> {
     paired(job, 0).to_vec()..paired(job + 1, 0).to_vec()
-}
-
-/// The tasks of a job that are not complete.
-pub fn pending(
-    store: &Store,
-    job: u64,
-) -> impl Iterator<Item = Result<(TaskRef, Record), StoreError>> {
-    between(store, job, 0, u64::MAX)
-}
-
-fn between(
-    store: &Store,
-    job: u64,
-    first: u64,
-    end: u64,
-) -> impl Iterator<Item = Result<(TaskRef, Record), StoreError>> {
-    let range = paired(job, first).to_vec()..paired(job, end).to_vec();
-    let tasks = store.scan::<Record>(Space::Task, range);
-    tasks.map(move |entry| {
-        let (key, record) = entry?;
-        Ok((
-            TaskRef {
-                job,
-                number: last_number(&key),
-            },
-            record,
-        ))
-    })
-}
-
-/// The results of a job, in order, as lines of JSON.
-pub fn results(store: &Store, job: u64) -> impl Iterator<Item = Result<String, StoreError>> {
-    let results = store.scan::<String>(Space::Result, range(job));
-    results.map(|entry| entry.map(|(_, line)| line))
 }
 
 #[cfg(test)]
