@@ -91,9 +91,10 @@ impl Meter {
                 *tat = spent.max().unwrap_or(Moment::ZERO);
             }
             (Spent::Counted(tally), None) => {
+                let has_kin = known.iter().any(|saved| kin(&saved));
                 let used = known
                     .iter()
-                    .filter(kin)
+                    .filter(|saved| !has_kin || kin(saved))
                     .map(|saved| saved.used(around))
                     .max();
                 // Nobody knows any more when they left: now is the careful guess.
@@ -106,16 +107,20 @@ impl Meter {
         meter
     }
 
-    /// No state may lie further ahead than an empty bucket.
+    /// No state may lie further ahead than an empty bucket; for a cap over a
+    /// window no further than a window, in which all of it may have been sent
+    /// when its burst was another one.
     pub fn clamp(&mut self, around: &Surroundings) {
         let calendar = self.calendar(around);
         let burst = u64::from(self.limit.burst().get());
+        let window = match self.limit {
+            Limit::Max { .. } => self.limit.identity().period,
+            Limit::Rate { .. } | Limit::Quota { .. } => 0,
+        };
         match &mut self.spent {
             Spent::Paced { interval, tat } => {
-                let empty = around
-                    .now
-                    .as_nanos()
-                    .saturating_add(interval.saturating_mul(burst));
+                let capacity = interval.saturating_mul(burst).max(window);
+                let empty = around.now.as_nanos().saturating_add(capacity);
                 *tat = (*tat).min(Moment::from_nanos(empty));
             }
             Spent::Counted(tally) => tally.clamp(around.now, &calendar),
@@ -336,9 +341,14 @@ impl SavedMeter {
         }
     }
 
+    /// Tokens that are spent and not back: of a paced limit as of a margin ago,
+    /// since what left then may arrive now.
     fn used(&self, around: &Surroundings) -> u64 {
         match &self.spent {
-            Spent::Paced { .. } => 0,
+            Spent::Paced { interval, tat } => {
+                let ahead = tat.since(around.now.before(around.margin));
+                nanos(ahead).div_ceil((*interval).max(1))
+            }
             Spent::Counted(tally) => tally.used(around.now, &calendar(&self.limit, around)),
         }
     }
@@ -411,6 +421,22 @@ mod tests {
         let late = left.after(margin);
         let ready = after.ready(NonZeroU32::MIN, &around(changed));
         assert!(ready >= late.after(Duration::from_nanos(tight.interval())));
+        // A cap over a window is one cap whatever its burst: ten are spent.
+        let (wide, narrow) = (max("10/5s", 10), max("10/5s", 1));
+        let mut before = Meter::full(wide);
+        before.depart(10, left, &around(left));
+        let after = Meter::resumed(narrow, &[before.saved()], &around(left));
+        let ready = after.ready(NonZeroU32::MIN, &around(left));
+        assert!(ready >= left.after(Duration::from_secs(5)), "{ready:?}");
+        // So are they of a count that comes into force beside or after it.
+        let quota = Limit::quota("10/h".parse().unwrap(), Reset::Rolling);
+        let after = Meter::resumed(quota, &[before.saved()], &around(left));
+        assert_eq!(after.left(&around(left)), 0);
+        let (tight, before) = (max("5/s", 2), {
+            let mut before = Meter::full(loose);
+            before.depart(2, left, &around(left));
+            before
+        });
         // Nothing that left longer ago is counted again.
         let long = changed.after(margin);
         let after = Meter::resumed(tight, &[before.saved()], &around(long));

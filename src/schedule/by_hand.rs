@@ -3,7 +3,7 @@
 
 use super::job::Job;
 use super::result_line::ResultLine;
-use super::task::{Answer, Record};
+use super::task::{Answer, Next, Record, after_kill};
 use crate::admission::Admission;
 use crate::audit::{Event, TaskRef};
 use crate::clock::wall_offset;
@@ -25,8 +25,24 @@ pub enum Again {
 
 /// Calls a task off that waits in a job without a schedule; what follows is
 /// handed to the store in order. Its result is in the store, and in the job's
-/// output folder with its next run.
-pub fn cancel(admission: &Admission, job: &Job, task: TaskRef, record: &Record) {
+/// output folder with its next run. A call that was under way when a gate was
+/// killed cannot be called off: where it may not be repeated, it ends as a run
+/// would have ended it. Returns how it ended.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn cancel(
+    admission: &Admission,
+    job: &Job,
+    task: TaskRef,
+    record: &Record,
+) -> Result<Outcome, StoreError> {
+    let mut record = record.clone();
+    let (outcome, answer) = match job.is_cut(task)?.then(|| after_kill(&mut record)) {
+        Some(Next::Complete(outcome, answer)) => (outcome, answer),
+        _ => (Outcome::Cancelled, Answer::error(CALLED_OFF)),
+    };
+    let record = &record;
     let clock = admission.clock();
     let now = clock.now();
     let target = locate(&record.next.url).ok().map(|located| {
@@ -35,8 +51,7 @@ pub fn cancel(admission: &Admission, job: &Job, task: TaskRef, record: &Record) 
         let class = rules.class(&located.origin, method, path, query);
         TargetKey::new(located.origin, class)
     });
-    let answer = Answer::error(CALLED_OFF);
-    let (target, outcome) = (target.as_ref(), Outcome::Cancelled);
+    let target = target.as_ref();
     let line = ResultLine::new(record, target, outcome, &answer, now, wall_offset(&**clock));
     let event = event(task, record, outcome.as_str(), admission);
     let noted = admission.log().note_with(event, |changes| {
@@ -44,6 +59,7 @@ pub fn cancel(admission: &Admission, job: &Job, task: TaskRef, record: &Record) 
         job.taken_up(changes, task);
     });
     noted.detach();
+    Ok(outcome)
 }
 
 /// Lets the task of the result at `place` be asked for again. Its call is in

@@ -310,6 +310,15 @@ impl Job {
         .collect()
     }
 
+    /// True for a task whose call was under way when a gate was killed.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn is_cut(&self, task: TaskRef) -> Result<bool, StoreError> {
+        let cut = self.store.get::<()>(Space::Cut, &self.key(task.number))?;
+        Ok(cut.is_some())
+    }
+
     /// What becomes of such a task is among the same changes.
     pub fn taken_up(&self, changes: &mut Changes, task: TaskRef) {
         changes.delete(Space::Cut, &self.key(task.number));

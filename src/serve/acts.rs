@@ -154,8 +154,9 @@ impl Acting {
         for task in meant {
             let Some(schedule) = &running else {
                 if let Some(record) = job.load(task)? {
-                    cancel(&self.desk.gate()?.admission, job, task, &record);
-                    self.count("cancelled");
+                    let admission = &self.desk.gate()?.admission;
+                    let outcome = cancel(admission, job, task, &record)?;
+                    self.count(outcome.as_str());
                     self.keep_pace()?;
                 }
                 continue;
