@@ -10,19 +10,36 @@ use super::table::Column;
 use super::{Exit, Failure};
 use super::{acts, change, gate};
 use crate::config::Overrides;
-use crate::serve::{By, Question, Record, TaskFilter, Wanted};
+use crate::serve::{By, ControlError, Question, Record, TaskFilter, Wanted, ask};
 
 pub(super) type Asked = (Question, Output, &'static [Column]);
 
 /// Answers one of the asking commands.
 pub(super) async fn command(overrides: &Overrides, command: Command) -> Result<Exit, Failure> {
-    let config = gate::config(overrides)?;
+    let config = gate::config(overrides);
     let (question, output, columns) = question(command)?;
-    let rows = match question {
+    let mut rows = match question {
         Question::Status if !output.json => Rows::Words(super::status::words),
         _ => Rows::new(output.json, columns),
     };
-    answer(&config, &question, rows).await?;
+    match (config, &overrides.store) {
+        (Ok(config), _) => answer(&config, &question, rows).await?,
+        // A gate that runs needs no file to answer, and an operator no good one to stop it.
+        (Err(failure), Some(store)) => match ask(store, &question, |row| rows.add(&row)).await {
+            Err(ControlError::NobodyThere) => return Err(failure),
+            asked => {
+                rows.end();
+                asked?;
+            }
+        },
+        (Err(failure), None) => {
+            let words = format!(
+                "{}\na gate that runs can be asked without the file: name its store with --store",
+                failure.words
+            );
+            return Err(Failure { words, ..failure });
+        }
+    }
     Ok(Exit::Done)
 }
 

@@ -221,6 +221,16 @@ fn words(row: &Value) -> String {
     for budget in slowest.into_iter().flatten() {
         let [scope, name, bound, calls, ends] = ["scope", "name", "bound", "calls", "ends_at"]
             .map(|name| budget.get(name).map(text).unwrap_or_default());
+        let bound = if bound.is_empty() {
+            "no wait".to_owned()
+        } else {
+            bound
+        };
+        let ends = if ends.is_empty() {
+            "released".to_owned()
+        } else {
+            ends
+        };
         let _ = writeln!(
             words,
             "  {scope} {name}: {calls} calls, {bound}, until {ends}"

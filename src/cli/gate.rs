@@ -8,6 +8,7 @@ use std::time::Duration;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
 use super::Failure;
+use super::show::say;
 use crate::admission::{Admission, Policy};
 use crate::config::{Config, Overrides};
 use crate::egress::Wire;
@@ -80,6 +81,20 @@ pub(super) fn raise_descriptors() {
     let current = maximum;
     // Where it is not allowed, it stays as it was.
     let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
+}
+
+/// No more calls at once than there are descriptors for, with as many for idle
+/// connections and twice as many for the record and the bodies.
+pub(super) fn concurrency(asked: usize) -> usize {
+    use rustix::process::{Resource, getrlimit};
+    let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let most = usize::try_from(most / 4).unwrap_or(usize::MAX).max(1);
+    if asked > most {
+        say(&format!(
+            "only {most} calls are made at once, not {asked}: this process may have few files open (ulimit -n)"
+        ));
+    }
+    asked.min(most)
 }
 
 fn user_agent(config: &Config) -> String {

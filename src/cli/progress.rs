@@ -71,7 +71,7 @@ impl Progress {
     pub(super) fn submitted(&self, known: u64, again: u64) {
         if again > 0 {
             self.tell(&format!(
-                "{again} tasks are complete and are asked again for what has changed"
+                "{again} tasks that were complete are asked for again"
             ));
         }
         if known > 0 {

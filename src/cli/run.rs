@@ -120,6 +120,14 @@ async fn with_gate(
     let wire = gate::wire(reload.started(), admission);
     let egress = Arc::new(Egress::new(admission.clone(), &wire)?);
     let job = Arc::new(Job::of(admission.store().clone(), &args.out)?);
+    let left_over = job.record().pending();
+    if left_over > 0 && !handed_over.is_whole() {
+        say(&format!(
+            "{left_over} tasks of an earlier list are left over in {} and go on as well; \
+             `tidegate tasks cancel` calls tasks off, another --out keeps lists apart",
+            args.out.display()
+        ));
+    }
     // First of all in the folder: it tells whether another run works there.
     let mut results = open_results(&args.out, &job)?;
     if args.keeping.refresh {
@@ -150,7 +158,7 @@ async fn with_gate(
                 .archiving(archive.clone()),
         ),
         settings: Settings {
-            concurrency: args.concurrency,
+            concurrency: gate::concurrency(args.concurrency),
             ..Settings::default()
         },
     };
@@ -290,6 +298,15 @@ fn summary(out: &Path, record: &JobRecord) {
         counts.join(", ")
     };
     say(&format!("{} tasks: {counts}; {left} left", record.tasks()));
+    let without = [Outcome::Refused, Outcome::Failed]
+        .into_iter()
+        .filter(|outcome| record.outcome(*outcome) > 0);
+    for outcome in without {
+        say(&format!(
+            "why some are {outcome}: `tidegate tasks --list --outcome {outcome}`; \
+             to have them done again with the next run: `tidegate tasks retry --outcome {outcome}`"
+        ));
+    }
     say(&format!("results: {}", out.join("results.jsonl").display()));
     if left > 0 {
         say("run the same command again to go on");

@@ -96,8 +96,8 @@ impl Client {
             current: Mutex::new(Current::new(wire, &tls)?),
             wire: wire.clone(),
             tls,
-            // The other half is for calls of the client before, files and names.
-            most: (descriptors / 2).clamp(1, MOST_OPENED),
+            // The rest is for calls, those of the client before, files and names.
+            most: (descriptors / 4).clamp(1, MOST_OPENED),
         })
     }
 

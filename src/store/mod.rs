@@ -65,7 +65,7 @@ pub enum StoreError {
         found: String,
     },
     /// Another process holds it.
-    #[error("the store {} is in use by another process; stop that one first, or name another folder with --store", .0.display())]
+    #[error("the store {} is in use by another process; stop that one first. Another folder (--store) has budgets of its own: targets of both would get what each allows", .0.display())]
     InUse(PathBuf),
     /// The operating system said no.
     #[error("{}: {error}", path.display())]

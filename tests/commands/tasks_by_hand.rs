@@ -238,3 +238,49 @@ fn everything_is_meant_only_where_it_is_said() {
     }
     site.say(&["tasks", "cancel", "--all"]).with(1);
 }
+
+#[test]
+fn a_call_that_was_cut_by_a_kill_is_not_called_off_and_not_made_again() {
+    let target = crate::patient(std::time::Duration::from_secs(60));
+    let site = Site::new(&rule(&target, "100/s", 10));
+    site.tasks([
+        json!({"id": "post", "url": target.url("/post"), "method": "POST", "body": "b"}),
+        json!({"id": "get", "url": target.url("/get")}),
+    ]);
+    let run = site.run();
+    eventually("both arrived", || arrived(&target).len() == 2);
+    assert!(run.kill());
+    let rows = site.rows(&["tasks", "cancel", "--all"]);
+    assert_eq!(counts(&rows), [("ambiguous", 1), ("cancelled", 1)]);
+    let rows = site.rows(&["tasks", "retry", "--all"]);
+    assert!(counts(&rows).contains(&("again", 1)), "{rows:?}");
+    let run = site.run();
+    eventually("the one that may be is made again", || {
+        arrived(&target).len() == 3
+    });
+    assert!(run.kill());
+    let posts = arrived(&target)
+        .into_iter()
+        .filter(|call| call == "POST /post");
+    assert_eq!(posts.count(), 1);
+}
+
+#[test]
+fn a_gate_that_runs_is_asked_and_stopped_whatever_became_of_the_file() {
+    let target = prompt();
+    let site = site_of(&target, "1/day", 3);
+    let mut run = site.run();
+    site.until_open(&mut run);
+    site.write("tidegate.toml", "bogus = 3\n");
+    let said = site.say(&["status"]).with(2);
+    assert!(
+        said.err.contains("bogus") && said.err.contains("--store"),
+        "{}",
+        said.err
+    );
+    site.say(&["status", "--store", "store"]).with(0);
+    let held = [&*target.origin(), "--by", "ana", "--store", "store"];
+    site.say(&[&["hold"], &held[..]].concat()).with(0);
+    assert!(run.kill());
+    site.say(&["status", "--store", "store"]).with(2);
+}
