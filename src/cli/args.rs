@@ -314,6 +314,9 @@ pub(super) struct CheckArgs {
     pub(super) tasks: Option<PathBuf>,
     #[command(flatten)]
     pub(super) picking: Picking,
+    /// One JSON object a line: what is wrong, then the counts
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]

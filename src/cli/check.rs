@@ -5,9 +5,11 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
+use serde_json::json;
+
 use super::args::CheckArgs;
 use super::picking::Picking;
-use super::show::say;
+use super::show::{Rows, say};
 use super::{Exit, Failure, gate, never};
 use crate::clock::{Clock as _, SystemClock, wall_offset};
 use crate::config::{Config, Overrides};
@@ -41,11 +43,44 @@ pub(super) fn check(overrides: &Overrides, args: &CheckArgs) -> Result<Exit, Fai
         }
         report(list.path, checked);
     }
+    if args.json {
+        let config = config.as_ref().err().map(|failure| &*failure.words);
+        rows(
+            config,
+            tasks.as_ref().map(|(list, checked)| (list.path, checked)),
+        );
+    }
     Ok(if bad || config.is_err() {
         Exit::Usage
     } else {
         Exit::Done
     })
+}
+
+/// What was said, for a program: each fault, and the counts at the end.
+fn rows(config: Option<&str>, list: Option<(&Path, &Checked)>) {
+    let mut rows = Rows::Json;
+    for message in config.into_iter().flat_map(str::lines) {
+        rows.add(&json!({"kind": "configuration", "message": message}));
+    }
+    let Some((path, checked)) = list else { return };
+    for kind in &checked.kinds {
+        rows.add(&json!({
+            "kind": "bad_line",
+            "file": path,
+            "line": kind.first.line,
+            "field": kind.first.field,
+            "message": kind.first.message,
+            "lines": kind.count,
+        }));
+    }
+    rows.add(&json!({
+        "kind": "list",
+        "file": path,
+        "tasks": checked.tasks,
+        "duplicates": checked.duplicates,
+        "bad_lines": checked.bad_count,
+    }));
 }
 
 /// A list of tasks that is read twice.

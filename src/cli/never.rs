@@ -33,9 +33,13 @@ pub(super) fn warn(
         count += 1;
         if count <= SHOWN {
             let id = task.task.id.escape_debug();
+            // Without its query, which may hold a secret.
+            let at = locate(&task.task.call.url);
+            let at = at.map(|at| format!(" ({}{})", at.origin, at.path));
             say(&format!(
-                "{}: warning: the task {id} can never be sent: {why}",
-                path.display()
+                "{}: warning: the task {id}{} can never be sent: {why}",
+                path.display(),
+                at.unwrap_or_default()
             ));
         }
     }

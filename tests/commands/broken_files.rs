@@ -250,3 +250,35 @@ fn check_tells_everything_at_once_and_sends_nothing() {
     }
     assert!(arrived(&target).is_empty() && !site.store().exists());
 }
+
+#[test]
+fn what_check_says_can_be_read_by_a_program() {
+    let site = Site::new("bogus = 3\n");
+    let lines = [
+        "http://a.test/",
+        "http://a.test/",
+        "{",
+        "{",
+        "ftp://a.test/",
+    ];
+    site.tasks(lines);
+    let said = site.say(&["check", "tasks.jsonl", "--json"]).with(2);
+    let rows = said.rows();
+    let of = |kind: &str| {
+        let found = rows.iter().filter(|row| row["kind"] == kind);
+        found.collect::<Vec<_>>()
+    };
+    assert!(
+        of("configuration")[0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("bogus")
+    );
+    let bad = of("bad_line");
+    assert_eq!(bad.len(), 2, "{bad:?}");
+    assert_eq!((&bad[0]["line"], &bad[0]["lines"]), (&3.into(), &2.into()));
+    assert_eq!(bad[1]["field"], "url");
+    let list = of("list")[0];
+    let counts = ["tasks", "duplicates", "bad_lines"].map(|name| list[name].as_u64());
+    assert_eq!(counts, [Some(1), Some(1), Some(3)]);
+}

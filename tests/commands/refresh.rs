@@ -88,7 +88,7 @@ fn what_has_not_changed_keeps_its_body_and_what_has_changed_replaces_it() {
     let said = refresh(&site).end().with(0);
     assert!(
         said.err
-            .contains("7 tasks are complete and are asked again"),
+            .contains("7 tasks that were complete are asked for again"),
         "{}",
         said.err
     );
