@@ -103,8 +103,8 @@ pub(super) enum Command {
     /// A first configuration file, made of what was seen so far
     ///
     /// Each host that got calls becomes a [[target]] with the limits that were in force. Where it
-    /// refused calls all the same, a comment suggests what it tolerated: the most calls of any
-    /// minute without a refusal.
+    /// refused calls all the same, a comment suggests what it tolerated: the most calls of a minute
+    /// without a refusal, among minutes with fewer calls than the quietest one with a refusal.
     #[command(after_help = "Example:\n  tidegate init --out tidegate.toml")]
     Init(InitArgs),
     /// Completions for a shell, on stdout

@@ -157,7 +157,7 @@ pub(super) fn open(path: &Path) -> Result<File, Failure> {
     }
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::usage(format!("{}: {error}", path.display()))
 }
 

@@ -6,12 +6,12 @@ use std::collections::hash_map::{Entry, HashMap};
 use std::fmt::Write as _;
 use std::io::BufReader;
 use std::num::NonZeroU32;
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::args::RunArgs;
+use super::check;
 use super::gate::{self, Scratch};
 use super::show::{Rows, say};
 use super::status;
@@ -108,7 +108,7 @@ struct Plan<'g> {
     admission: &'g Admission,
     guard: Guard,
     work: HashMap<TargetKey, (Arc<Lane>, u64)>,
-    seen: HashSet<[u8; 16]>,
+    seen: HashSet<blake3::Hash>,
     new: u64,
     left: u64,
     done: u64,
@@ -141,8 +141,11 @@ impl<'g> Plan<'g> {
             let task = match entry {
                 Ok(new) => new.task,
                 Err(ListFault::Line(_)) => continue,
-                Err(ListFault::File(error)) => return Err(unreadable(list.path(), &error)),
+                Err(ListFault::File(error)) => return Err(check::unreadable(list.path(), &error)),
             };
+            if !self.seen.insert(blake3::hash(task.id.as_bytes())) {
+                continue;
+            }
             let standing = match job {
                 Some(job) => job.standing(&task.id)?,
                 None => Standing::New,
@@ -150,11 +153,10 @@ impl<'g> Plan<'g> {
             match standing {
                 Standing::Complete => self.done += 1,
                 Standing::Pending => {}
-                Standing::New if self.seen.insert(digest(&task.id)) => {
+                Standing::New => {
                     self.new += 1;
                     self.wants(&task.call.url, &task.call.method, &task.step, task.cost)?;
                 }
-                Standing::New => {}
             }
         }
         Ok(())
@@ -190,16 +192,6 @@ impl<'g> Plan<'g> {
         *tokens += u64::from(cost.get());
         Ok(())
     }
-}
-
-fn digest(id: &str) -> [u8; 16] {
-    let mut short = [0; 16];
-    short.copy_from_slice(blake3::hash(id.as_bytes()).as_bytes().split_at(16).0);
-    short
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::usage(format!("{}: {error}", path.display()))
 }
 
 fn words(row: &Value) -> String {

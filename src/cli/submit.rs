@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Failure;
 use super::args::RunArgs;
+use super::check;
 use super::show::say;
 use super::task_file::TaskFile;
 use crate::admission::Admission;
@@ -94,7 +95,7 @@ pub(super) async fn submit(
             // Bad lines were reported, and waved through, before anything was sent.
             Some(Err(ListFault::Line(_))) | None => {}
             Some(Err(ListFault::File(error))) => {
-                return Err(Failure::usage(format!("{}: {error}", path.display())));
+                return Err(check::unreadable(path, &error));
             }
         }
         if piece.len() >= PIECE || ended {
